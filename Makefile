@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 # A file of tests stays with one worker, so that what its tests share is made once.
-PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --durations=15
 
 # Bytecode is wanted (imports are slow without), and BLAS threads only get in each other's way.
 unexport PYTHONDONTWRITEBYTECODE

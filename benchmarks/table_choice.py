@@ -274,7 +274,7 @@ def one_case(case: Case, seed: int) -> tuple[dict[str, float], str]:
         "smooth": smooth_error(case, seed),
     }
     chosen = errors["interactions, estimated"]
-    if choice is not None and choice.rank is not None:
+    if choice is not None and (choice.rank is not None or choice.members > 1):
         chosen = case.error(tables_of_model(choice.model))
     ranks = dict(rank_errors(case, seed))
     best = min(chosen, *errors.values(), *ranks.values())
@@ -282,6 +282,8 @@ def one_case(case: Case, seed: int) -> tuple[dict[str, float], str]:
     regret["best rank"] = min(ranks.values()) / best
     rank = None if choice is None else choice.rank
     what = "too large" if choice is None else "interactions" if rank is None else f"rank {rank}"
+    if choice is not None and rank is None and choice.members > 1:
+        what = f"mean of {choice.members}"
     tried = max(choice.evidence.values(), default=np.nan) if choice is not None else np.nan
     text = (
         f"{case.name:66} {what:12} ({tried:8.1f}) {chosen:.4f}, {chosen / best:.2f}  "

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import rejoint as rj
+from rejoint.cli import main
 from rejoint.io.atomic import atomic_file, atomic_folder, remove_orphans, scratch_folder
 from rejoint.marginals.folder import MANIFEST
 
@@ -95,6 +97,16 @@ def test_only_a_model_is_replaced_by_a_model(tmp_path):
         pmf.save(path)
         pmf.save(path)
         assert rj.load(path).rank == pmf.rank
+
+
+@pytest.mark.parametrize("words", [["report"], ["sample", "-n", "3"]])
+def test_a_model_is_replaced_by_a_model_only(tmp_path, words):
+    path = str(tmp_path / "model.csv")
+    rj.datasets.asia().save(path)
+    done = CliRunner().invoke(main, [words[0], path, *words[1:], "-o", path])
+    assert done.exit_code == 1
+    assert "it is a file of another kind" in done.output
+    assert rj.load(path).rank == rj.datasets.asia().rank
 
 
 def test_checkpoints_replace_checkpoints_only(tmp_path):

@@ -44,8 +44,10 @@ def begins(monkeypatch):
     [
         (lambda: rj.estimate(RECORDS, 10**9), r"rank 1,000,000,000 .* 58 TB .* 44 different"),
         (lambda: rj.factorize(TABLES, 10**9), r"rank 1,000,000,000 .* 5.8 TB .* a smaller rank"),
+        (lambda: rj.JointClassifier(10**30).fit(RECORDS.codes, [0, 1] * 30), r" TB .* of no use"),
+        (lambda: rj.JointImputer(10**30).fit(RECORDS), r" TB .* of no use"),
     ],
-    ids=["estimate", "factorize"],
+    ids=["estimate", "factorize", "classifier", "imputer"],
 )
 @pytest.mark.usefixtures("begins")
 def test_beyond_memory_is_refused_before_it_begins(fit, words):

@@ -27,8 +27,9 @@ pl = pytest.importorskip("polars")
 pytest.importorskip("pyarrow")
 
 SHAPE = (3, 4, 2, 3, 3)
-ROWS = 600
-FIRST = 250  # rows of the first file of two
+ROWS = 2600  # a rank is chosen by one fold of as many, by five of few
+FIRST = 1100  # rows of the first file of two
+FEW = 600  # rows of numbers, which are read and not searched
 
 #: Each with its own way through the package: likelihood at a rank, the search for one, draws.
 FITS = {
@@ -141,9 +142,9 @@ def numbers(late):
     """Numbers that are binned, columns that a domain does not have, labels that are no level."""
     rng = np.random.default_rng(0)
     frame = {
-        "city": rng.choice(["Bergen", "Cork", "Delft"], ROWS),
-        "rooms": rng.integers(1, 6, ROWS),
-        "price": rng.normal(size=ROWS).round(3),
+        "city": rng.choice(["Bergen", "Cork", "Delft"], FEW),
+        "rooms": rng.integers(1, 6, FEW),
+        "price": rng.normal(size=FEW).round(3),
     }
     if late:
         frame["city"][-1] = "Ulm"
@@ -176,8 +177,9 @@ def enter(tmp_path_factory, request):
         if not place.exists():
             (place / "two").mkdir(parents=True)
             frame.to_csv(place / "one.csv", index=False)
-            frame[:FIRST].to_csv(place / "two" / "a.csv", index=False)
-            frame[FIRST:].to_csv(place / "two" / "b.csv", index=False)
+            first = len(frame) * FIRST // ROWS
+            frame[:first].to_csv(place / "two" / "a.csv", index=False)
+            frame[first:].to_csv(place / "two" / "b.csv", index=False)
             frame.to_parquet(place / "one.parquet", index=False)
         return place
 
@@ -201,9 +203,10 @@ def enter(tmp_path_factory, request):
             parts = dask.dataframe.from_pandas(frame, npartitions=3)
             return rj.distributed.scan(parts, client=request.getfixturevalue("client"), **options)
         if what == "chunks":
-            return rj.scan(lambda: iter([frame[:FIRST], frame[FIRST:]]), **options)
+            first = len(frame) * FIRST // ROWS
+            return rj.scan(lambda: iter([frame[:first], frame[first:]]), **options)
         place = {"csv": "one.csv", "folder": "two", "parquet": "one.parquet"}[what]
-        size = 100 if kind == "beyond" else None  # rows of a part
+        size = 450 if kind == "beyond" else None  # rows of a part
         return rj.scan(files(frame, name) / place, size=size, **options)
 
     return by
@@ -434,7 +437,7 @@ def test_an_error_names_the_row_of_the_data(enter, door):
     def fit():
         return rj.estimate(enter(door, "late", domain=domain, handle_unknown="error"), 1, "ml")
 
-    words = f"Variable 'city', row {ROWS - 1}: level 'Ulm' is not among"
+    words = f"Variable 'city', row {FEW - 1}: level 'Ulm' is not among"
     with listening(), pytest.raises(ValueError, match=words):
         fit()
 

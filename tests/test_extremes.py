@@ -91,3 +91,14 @@ def test_values_without_rows_are_no_column(column):
 def test_a_set_of_rows_is_no_table():
     with pytest.raises(TypeError, match="not of set"):
         rj.Records.of({("a", 1), ("b", 2)})
+
+
+@pytest.mark.parametrize("name", ["rank", "solver"])
+@pytest.mark.parametrize("fit", [rj.estimate, rj.factorize])
+def test_data_in_the_place_of_an_option(fit, name):
+    """As of ``estimate(X, y)``, from the habit of scikit-learn."""
+    data = rj.Records.of({"a": [0, 1, 1], "b": [1, 0, 1]})
+    data = rj.Marginals.count(data, order=2) if fit is rj.factorize else data
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1, 2]})
+    with pytest.raises((TypeError, ValueError), match="a DataFrame"):
+        fit(data, **{"rank": 1, name: frame})

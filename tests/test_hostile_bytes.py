@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,6 +88,12 @@ def test_strange_checkpoints_are_refused(tmp_path, change):
     put_checkpoint(path, {**HEAD, **change})
     with pytest.raises(ValueError, match=r"not a checkpoint that can be read|of another fit"):
         Checkpoint(path, {"rank": "3"})
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
+def test_a_device_without_end_is_no_checkpoint():
+    with pytest.raises(ValueError, match=r"not a checkpoint that can be read \(File is not a zip"):
+        Checkpoint(Path("/dev/zero"))
 
 
 def test_bombs_are_refused_before_memory_is_taken(tmp_path):

@@ -463,7 +463,7 @@ def test_what_is_inside_is_checked(tmp_path, members, words):
 def target_model():
     """A classifier of one member over the domain of the other models."""
     pmf = random_pmf(mixed_labels())
-    ensemble = LabelEnsemble([LowRankMember(pmf, 2)], np.ones((3, 1)), np.array([0, 2]))
+    ensemble = LabelEnsemble([LowRankMember(pmf, 2)], np.ones((3, 1)), np.array([0, 2]), [0.5])
     return rj.TargetModel(pmf, ensemble, pmf.domain.names[-2:])
 
 
@@ -478,8 +478,10 @@ WRONG_ENSEMBLES = [
     ({"always_there": [-1]}, "is -1, no whole number of at least 0"),
     ({"always_there": [True]}, "is true, no whole number of at least 0"),
     ({"always_there": [1, 1]}, "'always_there' of its ensemble are no different positions"),
-    ({"many_missing": "a third"}, '"a third", no number from 0 to 1'),
-    ({"many_missing": 2}, "'many_missing' of its ensemble is 2, no number from 0 to 1"),
+    ({"missing_limits": "a third"}, '"a third", no list'),
+    ({"missing_limits": [2]}, "is 2, no number from 0 to 1"),
+    ({"missing_limits": [0.5, 0.5]}, "'missing_limits' of its ensemble do not rise"),
+    ({"missing_limits": [0.5, 0.6]}, "the weights of its ensemble are not 4 rows of shares"),
     ({"weights": None}, "the weights of its ensemble is not rows of numbers"),
     ({"weights": [[1.0]]}, "the weights of its ensemble are not 3 rows"),
     ({"weights": [[1.0], [-1.0], [1.0]]}, "the weights of its ensemble are not 3 rows of shares"),

@@ -1,6 +1,7 @@
 """The tree is the design: imports point up the list of layers, inside functions too; no knots."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,14 @@ def test_each_package_lists_its_modules(tmp_path):
     front = '"""Words.\n\nmodel  what it is\ngone  what it was\n"""\n'
     (tree.root / "a" / "__init__.py").write_text(front)
     assert architecture.unlisted(Tree.read(tree.root)) == {"rejoint.a": {"gone", "new"}}
+
+
+def test_the_page_on_the_design_names_files_that_exist():
+    page = (TREE.root.parents[1] / "docs" / "design.rst").read_text("utf-8")
+    named = set(re.findall(r"``([a-z_/]+[.]py)``", page))
+    paths = [Path(__file__).as_posix(), *(path.as_posix() for path in TREE.files.values())]
+    assert len(named) > 20
+    assert not [name for name in named if not any(path.endswith(f"/{name}") for path in paths)]
 
 
 def test_single_places():

@@ -20,7 +20,7 @@ from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.starts import random_model
 from rejoint.rank.criteria import fit_sparse, information_criteria, relative_entropy
 from rejoint.rank.folds import deal, make_folds
-from rejoint.rank.held_out import Curve, HeldOutSearch
+from rejoint.rank.held_out import Curve, HeldOutSearch, merge_cost
 from rejoint.rank.run_off import RunOff, count_parts, is_wide, refine
 from rejoint.rank.select import largest_rank, select_rank
 from rejoint.rank.selection import (
@@ -828,12 +828,11 @@ def test_modes_are_not_refined_where_random_starts_answer():
 
 def test_ranks_are_refined_as_far_as_the_cost_allows():
     data = InMemory.of(three_classes().sample(2000, random_state=0))
-    assert count_parts(data, 5) == 5
-    steps, top = 24, int(1.3 * 5) + 2
-    two = 2 * data.cells * top**2 / 2 * steps
-    assert count_parts(data, 5, Policy(refine_cells=two)) == 2
-    assert count_parts(data, 5, Policy(refine_cells=0.99 * two)) == 0
-    assert count_parts(data, 31) == count_parts(data, 1) == 0
+    two = 2 * merge_cost(data, int(1.3 * 5) + 2, 1)
+    assert count_parts(data, 5, 100 * two) == 5
+    assert count_parts(data, 5, two) == 2
+    assert count_parts(data, 5, 0.99 * two) == 0
+    assert count_parts(data, 31, np.inf) == count_parts(data, 1, np.inf) == 0
 
 
 def test_the_answer_is_near_that_of_the_rank_told():
@@ -942,3 +941,33 @@ def test_merging_ends_far_below_the_best_of_many_ranks():
     data = InMemory.of(rj.LowRankPMF(np.full(20, 0.05), factors).sample(8000, random_state=0))
     found = refine(data, 18, 2, Session(np.random.default_rng(0)))
     assert 1 < min(found.models) < found.curve.best / 2
+
+
+def test_parts_that_judge_are_given_up_where_ranks_are_dear():
+    """Few records of many variables: five parts of them would cost more than the fit may."""
+    rng = np.random.default_rng(0)
+    traits = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 80))
+    codes = (traits + rng.normal(size=traits.shape) > 0).astype(np.int8)
+    data = InMemory.of(rj.Records(rj.Domain.of_shape([2] * 80), codes))
+    policy = Policy(quick_cells=2e9, full_fits=0.0)
+    found = HeldOutSearch(data, Session(np.random.default_rng(0)), policy, flat=policy.flat_ranks)
+    assert len(found.folds) == 5
+    search_ranks(found, None, found.session, policy)
+    assert 1 <= len(found.folds) < 5
+    judging = sum(len(fold.mass) for fold in found.folds)
+    assert all(len(logs) == judging for logs in found.mode.logs.values())
+    assert all(len(trials) == len(found.folds) for trials in found.trials.values())
+    assert found.spent <= policy.quick_cells
+    assert found.left(1.0, np.inf) == policy.quick_cells - found.spent
+
+
+def test_chains_that_win_settle_how_far_passes_move_their_mean(records):
+    session = Session(np.random.default_rng(0))
+    fold = next(make_folds(InMemory.of(records), 5, session.rng))
+    race = RunOff(fold, random_model(fold.learn, 2, session.rng), session)
+    race.enter([ChainPlan.from_random(3, 10, 2)], [random_model(fold.learn, 3, session.rng)] * 2)
+    settled, logs = race.settle(), dict(race.plans)
+    assert [plan.anchor for plan in logs] == [None, Policy().ensemble_records[1]]
+    first, second = (float(fold.mass @ each) for each in logs.values())
+    assert first != second
+    assert settled.anchor == (race.plans[1][0].anchor if second > first else None)

@@ -134,7 +134,8 @@ class TestBins:
     @pytest.mark.parametrize(
         ("said", "words"),
         [
-            ({"bins": {"age": 1}}, "must be 2 or more, or a list of edges; not 1"),
+            ({"bins": {"age": 1}}, "must be 2 or more, up to 100,000, or a list of edges; not 1"),
+            ({"bins": {"age": 10**9}}, "or a list of edges; not 1,000,000,000"),
             ({"bins": {"age": [3]}}, r"two or more increasing edges, not \[3\]"),
             ({"bins": {"age": [3, 2]}}, "increasing edges"),
             ({"bins": {"age": "auto"}}, "increasing edges, not 'auto'"),

@@ -179,7 +179,9 @@ def test_ctrl_c_before_there_is_anything(run, world, monkeypatch):
 def test_a_real_ctrl_c(world):
     words = [sys.executable, "-m", "rejoint.cli", "fit", "patients.csv", "-o", "c.rejoint"]
     words += ["--rank", "30", "--solver", "bayes", "--starts", "500"]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, cwd=world)
+    # A shell without job control has its background jobs ignore Ctrl-C, and so would this one.
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, cwd=world, preexec_fn=listen)
     for line in process.stderr:
         if line.startswith(b"dysp"):  # the last column has been shown
             break

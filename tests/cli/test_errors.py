@@ -61,6 +61,12 @@ WRONG = [
     (2, ["fit", "patients.csv", "-o", "x", "--bins", "age"], "write NAME=5"),
     (2, ["fit", "patients.csv", "-o", "x", "--levels", "lung"], "write NAME=FIRST"),
     (2, ["fit", "patients.csv", "-o", "x", "--only-missing"], "needs --missing"),
+    (2, ["fit", "patients.csv", "-o", "x", "--columns", ""], "names no column"),
+    (
+        2,
+        ["fit", "patients.csv", "-o", "x", "--ordinal", "lung,tub", "--nominal", "lung"],
+        "'lung' is named by both",
+    ),
     (2, ["fit", "patients.csv", "-o", "x", "--average"], "No such option"),
     (2, ["fit", "patients.csv", "-o", "x", "--target", "lung"], "No such option"),
     (2, ["fit", "patients.csv", "-o", "x", "--stream", "--dry-run"], "goes without --dry-run"),

@@ -100,6 +100,19 @@ def test_declared_columns_and_weights(run, world):
     assert found == pytest.approx(model.predict_proba(frame[list(domain.names)]), abs=1e-9)
 
 
+def test_survey_weights(run, world):
+    frame = survey(seed=2)
+    frame["people"] = np.arange(len(frame)) % 3 * 10.0
+    frame.to_csv(world / "design.csv", index=False)
+    words = ["--target", "votes", "--survey-weight", "people", *WORDS]
+    done = run("fit-target", "design.csv", "-o", "design.rejoint", *words)
+    assert done.exit_code == 0, done.stderr
+    X = frame.drop(columns="people")
+    model = rj.JointClassifier(**QUICK).fit(X, "votes", survey_weight=frame["people"])
+    found = shares_of(run, "design.rejoint", "design.csv", "votes", model.classes_)
+    assert found == pytest.approx(model.predict_proba(X), abs=1e-12)
+
+
 def test_several_targets(run, world):
     frame = survey(seed=2)
     frame.to_csv(world / "two.csv", index=False)

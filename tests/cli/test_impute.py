@@ -87,3 +87,11 @@ def test_words(run, world, people):
         assert "go with DATA alone" in done.stderr
     assert "got 3 files" in run("impute", "a", "b", "c").stderr
     assert "no column 'height'" in run("impute", "people.csv", "--without", "height").stderr
+
+
+def test_data_of_other_columns_are_refused(run, world):
+    (world / "other.csv").write_text("Asia;Tub\nyes;\n")
+    done = run("impute", "patients.rejoint", "other.csv", "-o", "none_filled.csv")
+    assert done.exit_code == 1
+    assert "No column of the data ('Asia', 'Tub') is one of the model ('asia'," in done.output
+    assert not (world / "none_filled.csv").exists()

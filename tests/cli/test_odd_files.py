@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import threading
 import uuid
 
 import pyarrow as pa
@@ -27,6 +28,26 @@ def test_long_whole_numbers_are_not_merged(tmp_path, more):
     parts = list(rj.read_chunks(path, size=7))
     counts = sum((part.codes[:, 0] == 0).sum() for part in parts)
     assert counts in (20, 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_pipes_are_read_as_files(tmp_path):
+    """As of ``rejoint fit <(zcat a.csv.gz)``: what is in a pipe can be read only once."""
+    rj.datasets.asia().save(tmp_path / "model.rejoint")
+    (tmp_path / "a.csv").write_text("a,b\n" + "x,1\ny,2\n" * 20)
+    os.mkfifo(tmp_path / "pipe")
+    for name, open_it in (("a.csv", rj.read), ("model.rejoint", rj.load)):
+        content = (tmp_path / name).read_bytes()
+        writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
+        writer.start()
+        assert repr(open_it(tmp_path / "pipe")) == repr(open_it(tmp_path / name))
+        writer.join()
+
+
+def test_closed_standard_input_is_an_error_in_words(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ValueError, match="Standard input is closed: name a file"):
+        rj.read("-")
 
 
 def test_numbers_too_large_for_a_float_are_labels(tmp_path):

@@ -119,7 +119,7 @@ def test_errors_are_in_terms_of_options(run, survey, world, stream, words, said)
 
 
 def test_commands_that_cannot_use_them_do_not_offer_them(run):
-    for command in ("fit-target", "fit-ratings", "predict", "score"):
+    for command in ("fit-ratings", "predict", "score"):
         assert "--survey-weight" not in run(command, "--help").stdout
     for command in ("fit", "rank", "inspect", "tables", "report", "explore", "export"):
         assert "--survey-weight" in run(command, "--help").stdout

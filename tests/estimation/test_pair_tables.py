@@ -12,7 +12,9 @@ import rejoint as rj
 from rejoint.estimation import Policy, estimate
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
+from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.pair_tables import (
+    Groups,
     Misfit,
     PairTables,
     agree,
@@ -22,11 +24,13 @@ from rejoint.estimation.pair_tables import (
     divide,
     excess,
     find_gaps,
-    mean_and_variance,
     move,
     normalize_blocks,
     pair_shares,
+    resolutions,
+    table_variance,
 )
+from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.model import Layout, Model
 from rejoint.solver import Limits
 from rejoint.solver.run import run
@@ -113,12 +117,17 @@ def test_divided_classes_are_the_same_joint(seed, variable):
     assert parts.rank == LEVELS[variable] * model.rank
     np.testing.assert_allclose(pair_shares(parts), pair_shares(model), atol=1e-12)
     np.testing.assert_allclose(parts.layout.sums(parts.factors), 1.0)
+    few = divide(model, variable, 2.0)  # levels of few records stay together
+    assert few.rank <= parts.rank
+    np.testing.assert_allclose(pair_shares(few), pair_shares(model), atol=1e-12)
+    assert divide(model, variable, 0.1).rank == model.rank
 
 
-def judged(model, truth, records, variance=1e-12):
+def judged(model, truth, records, ordered=False):
     layout = model.layout
-    tables = PairTables(layout, pair_shares(truth), records * (1.0 - np.eye(len(layout.levels))))
-    return Misfit.of(tables, pair_shares(model), np.full((layout.size,) * 2, variance))
+    count = len(layout.levels)
+    tables = PairTables(layout, pair_shares(truth), records * (1.0 - np.eye(count)))
+    return Misfit.of(tables, model, [model, model], [ordered] * count)
 
 
 def test_no_misfit_moves_nothing():
@@ -299,8 +308,7 @@ def test_tables_of_cells_missing_by_design_do_not_pull():
     assert biased > 0.1
     assert np.abs(tables.shares[block] - wanted).max() < 0.02
     assert tables.records[0, 4] == raw.sum()
-    misfit = Misfit.of(tables, pair_shares(model), np.full((10, 10), 1e-6))
-    assert misfit.fits
+    assert Misfit.of(tables, model, [model, model], [False] * 5).fits
 
 
 def test_missing_cells_give_a_table_its_own_number_of_records():
@@ -326,9 +334,66 @@ def test_wide_records_are_left_as_they_are():
 def test_moments_of_models():
     rng = np.random.default_rng(9)
     models = [random_model(rng) for _ in range(5)]
-    mean, variance = mean_and_variance(models)
     all_of_them = np.array([pair_shares(model) for model in models])
-    np.testing.assert_allclose(mean, all_of_them.mean(axis=0))
-    np.testing.assert_allclose(variance, all_of_them.var(axis=0), atol=1e-15)
-    layout = models[0].layout
+    np.testing.assert_allclose(table_variance(models), all_of_them.var(axis=0, ddof=1), atol=1e-15)
+    layout, mean = models[0].layout, all_of_them.mean(axis=0)
     np.testing.assert_allclose(normalize_blocks(layout, 3 * mean), mean)
+
+
+# --- ordered levels: groups of adjacent ones ----------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.lists(st.booleans(), min_size=3, max_size=3))
+def test_groups_are_sums_of_adjacent_levels(seed, ordered):
+    model = random_model(np.random.default_rng(seed), (2, 9, 5))
+    shares = pair_shares(model)
+    for groups in resolutions(model.layout, ordered):
+        merged = pair_shares(groups.merge(model))
+        np.testing.assert_allclose(groups.sum(shares), merged, atol=1e-15)
+        wanted = merged * np.random.default_rng(seed).uniform(0.5, 1.5, merged.shape)
+        np.testing.assert_allclose(groups.sum(groups.scale(shares, wanted)), wanted)
+    assert groups.layout == model.layout  # the last are the levels themselves
+
+
+def test_groups_halve_where_there_is_an_order():
+    found = resolutions(Layout((25, 3, 2)), [True, False, True])
+    assert [groups.layout.levels for groups in found] == [
+        *((2, 3, 2), (4, 3, 2), (7, 3, 2), (13, 3, 2), (25, 3, 2)),
+    ]
+    assert len(resolutions(Layout((25, 3)), [False, False])) == 1
+    assert Groups.of(Layout((1, 3)), [True, True], 4).layout.levels == (1, 2)
+
+
+def test_few_records_show_the_misfit_of_ordered_levels():
+    """Fifteen levels of 40 records: no cell differs beyond chance, their halves do."""
+    steps = np.arange(15)
+    truth, model = (
+        Model.of([0.5, 0.5], [np.eye(2), np.stack([up / up.sum(), up[::-1] / up.sum()], axis=1)])
+        for up in (np.exp(0.25 * steps), np.exp(0.1 * steps))
+    )
+
+    def above(shares):
+        return shares[0, 2 + 8 :].sum() / shares[0, 2:].sum()
+
+    counted, own = above(pair_shares(truth)), above(pair_shares(model))
+    labels, numbers = (judged(model, truth, 40.0, ordered) for ordered in (False, True))
+    assert above(labels.target.shares) == pytest.approx(own)
+    assert above(numbers.target.shares) > own + 0.3 * (counted - own)
+    np.testing.assert_allclose(block_sums(model.layout, numbers.target.shares), 1 - np.eye(2))
+
+
+# --- rank one -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("chosen", "moved"), [(True, True), (False, False)])
+def test_tables_refute_a_rank_of_one_that_was_chosen(chosen, moved):
+    """Who gives the rank asks for independence; where it is chosen, the tables are looked at."""
+    codes = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], [80, 20, 20, 80], axis=0)
+    data = InMemory.of(rj.Records.of(codes, domain=rj.Domain.of_shape((2, 2))))
+    rng = np.random.default_rng(0)
+    models = [Model.of([1.0], [[[a], [1 - a]]] * 2) for a in rng.normal(0.5, 0.02, 20)]
+    even = Model.of([1.0], [[[0.5], [0.5]]] * 2)
+    draws = [Draw(model, np.ones(2), even) for model in models]
+    found = posterior_mean(data, draws, even, 0, ensemble=chosen, members=[even]).model
+    assert (pair_shares(found)[0, 2] > 0.35) == moved

@@ -117,14 +117,14 @@ def test_smooth_passes_and_steps_are_those_in_memory(bumpy):
 def test_smooth_columns_are_those_in_memory(bumpy, solver):
     """All records are in the sample here: the same time, the same starts, the same maximum."""
     options = {"rank": 2, "solver": solver, "smooth": True, "n_init": 3, "random_state": 0}
+    # The prior is that of another model where its concentrations have not converged.
+    options["policy"] = Policy(concentration_steps=1000, streamed_nats=1e-5)
     mine, other = estimate(rj.scan(bumpy, size=70, memory=0), **options), estimate(bumpy, **options)
     assert mine.choice == other.choice
     assert "levels spread by" in mine.choice
     if solver == "map":
-        # The streamed fit stops when ten passes gain less than 0.01; its prior is that of a fit
-        # which has ended, not of one on its way.
-        assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=0.1)
-        assert rj.metrics.total_variation(mine.pmf, other.pmf) < 0.01
+        assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=2e-3)
+        assert rj.metrics.total_variation(mine.pmf, other.pmf) < 1e-3
     else:
         # A gain of 1e-10 by a step leaves parameters undecided by some 1e-5.
         assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-6)

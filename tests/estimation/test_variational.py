@@ -17,7 +17,7 @@ from rejoint.estimation import Variational
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.priors import (
     Prior,
-    best_concentration,
+    best_concentrations,
     first_concentrations,
     log_evidence_of_counts,
     log_hyperprior,
@@ -37,6 +37,17 @@ def columns_log_density(log_s, center, columns):
     return prior + float(log_hyperprior(s, len(center)))
 
 
+def best_alone(begin, center, logs):
+    """The concentration of one variable, beside another that does not matter."""
+    levels = (len(center), 2)
+    center, logs = (
+        np.append(center, [0.5, 0.5]),
+        np.vstack([logs, np.log(np.full((2, 1), 0.5)) + 0 * logs[:1]]),
+    )
+    units = np.array(levels, dtype=float)
+    return best_concentrations(Layout(levels), np.array([begin, 4.0]), center, logs, units)[0]
+
+
 @settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 6), st.floats(-1.0, 2.5))
 def test_best_concentration_is_the_maximum(seed, size, rank, log10_true):
@@ -44,7 +55,7 @@ def test_best_concentration_is_the_maximum(seed, size, rank, log10_true):
     center = rng.dirichlet(np.full(size, 5.0))
     columns = rng.dirichlet(np.maximum(10**log10_true * center, 0.3), size=rank).T
     columns = np.maximum(columns, 1e-12) / np.maximum(columns, 1e-12).sum(axis=0)
-    found = best_concentration(2.0 * size, center, np.log(columns), size)
+    found = best_alone(2.0 * size, center, np.log(columns))
     best = minimize_scalar(
         lambda t: -columns_log_density(t, center, columns),
         bounds=(np.log(0.1), np.log(1e6)),
@@ -59,12 +70,12 @@ def test_best_concentration_does_not_depend_on_where_it_begins():
     rng = np.random.default_rng(0)
     center = np.array([0.2, 0.3, 0.5])
     logs = np.log(rng.dirichlet(8 * center, size=4).T)
-    ends = [best_concentration(begin, center, logs, 3) for begin in (0.1, 6.0, 1e5)]
+    ends = [best_alone(begin, center, logs) for begin in (0.1, 6.0, 1e5)]
     np.testing.assert_allclose(ends, ends[0], rtol=1e-5)
 
 
 def test_a_constant_variable_keeps_its_concentration():
-    assert best_concentration(3.5, np.ones(1), np.zeros((1, 4)), 1) == 3.5
+    assert best_alone(3.5, np.ones(1), np.zeros((1, 4))) == 3.5
 
 
 def test_hyperprior_peaks_at_twice_the_levels():

@@ -86,14 +86,13 @@ def test_value_by_brute_force(kind, seed, targets, most):
     model, _ = make_model(data.design, form, parameters)
     dense = np.einsum("f,af,bf,cf,df->abcdf", model.weights, *model.parts)
     expected = 0.5 * np.sum(parameters[:-1] ** 2)
-    expected += 0.5 * POLICY.bias_precision * np.sum(parameters[-1] ** 2)
     likelihood = data.profiles.likelihood[:, form.owners]
     for codes, weight, pattern in zip(data.codes, data.weight, data.patterns, strict=True):
         cells = tuple(slice(None) if code < 0 else slice(code, code + 1) for code in codes)
         classes = dense[cells].sum(axis=(0, 1, 2, 3))
         both, rest = np.log(classes @ likelihood[pattern]), np.log(classes.sum())
         expected -= weight * (form.conditional * (both - rest) + form.joint * both)
-    assert objective(data, form, parameters, POLICY)[0] == pytest.approx(expected, rel=1e-9)
+    assert objective(data, form, parameters)[0] == pytest.approx(expected, rel=1e-9)
 
 
 @settings(max_examples=20, deadline=None)
@@ -103,12 +102,10 @@ def test_slope_by_differences(kind, seed, targets, most):
     form = make_form(data, *kind)
     rng = np.random.default_rng(seed)
     parameters = draw_parameters(data, form, rng)
-    _, slope = objective(data, form, parameters, POLICY)
+    _, slope = objective(data, form, parameters)
     for _ in range(3):
         move, step = draw_parameters(data, form, rng), 1e-5
-        ahead, back = (
-            objective(data, form, parameters + s * move, POLICY)[0] for s in (step, -step)
-        )
+        ahead, back = (objective(data, form, parameters + s * move)[0] for s in (step, -step))
         # Central differences: error of order step^2, and rounding of 1e-16 * 100 / step.
         assert np.vdot(slope, move) == pytest.approx(
             (ahead - back) / (2 * step), rel=1e-5, abs=1e-5
@@ -226,6 +223,16 @@ def test_labels_are_dealt_out_evenly(weight, folds):
         assert mine.max() - mine.min() <= 1
 
 
+def test_clusters_are_in_one_fold():
+    town = np.arange(60) // 4
+    records = rj.Records.of({"x": np.arange(60) % 7}, clusters=town)
+    data = InMemory.of(records).observations()
+    shares = deal_folds(data, np.zeros(60, dtype=int), 3, np.random.default_rng(0)) > 0
+    assert (shares.sum(axis=1) == 1).all()
+    for fold in shares.T:
+        assert not set(town[fold]) & set(town[~fold])
+
+
 def test_records_without_labels_are_not_judged():
     records = rj.Records.of({"x": ["a", "b"] * 60, "y": (["no", "yes"] * 10 + [None] * 100)})
     rng = np.random.default_rng(0)
@@ -244,7 +251,7 @@ def test_weights_go_to_what_predicts_labels():
 def test_values_are_removed_at_random():
     codes = np.zeros((2000, 10), dtype=np.int8)
     rng = np.random.default_rng(0)
-    few, many = (remove_values(codes, *s, rng) < 0 for s in POLICY.missing_shares[1:])
+    few, many = (remove_values(codes, *s, rng) < 0 for s in ((0.0, 1 / 3), (1 / 3, 1.0)))
     assert few.mean() == pytest.approx(1 / 6, abs=0.02)
     assert many.mean() == pytest.approx(2 / 3, abs=0.02)
     assert remove_values(codes, 0.0, 0.0, rng) is codes

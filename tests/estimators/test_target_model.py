@@ -19,7 +19,7 @@ from rejoint.cli import main
 from rejoint.estimators import ClassifierPolicy
 from rejoint.pmf.label_ensemble import LabelEnsemble, LowRankMember
 
-QUICK = ClassifierPolicy(members=2, steps=5, first_steps=10, joint_steps=5)
+QUICK = ClassifierPolicy(members=2, steps=5, first_steps=10, pmf_steps=5)
 CLOSE = 1e-12
 
 
@@ -144,8 +144,8 @@ def model():
     rng = np.random.default_rng(0)
     domain = rj.Domain.of({"a": ["u", "v"], "b": 3, "c": 2, "y": [1, 2, 5], "z": ["no", "yes"]})
     members = [LowRankMember(random_pmf(rng, domain, rank), 2) for rank in (2, 3, 1)]
-    weights = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, 0.0], [0.7, 0.0, 0.3]])
-    ensemble = LabelEnsemble(members, weights, np.array([0, 2]), 0.5)
+    weights = np.array([[0.2, 0.3, 0.5], [0.0, 1.0, 0.0], [0.7, 0.0, 0.3], [0.1, 0.1, 0.8]])
+    ensemble = LabelEnsemble(members, weights, np.array([0, 2]), [0.0, 0.5])
     return rj.TargetModel(random_pmf(rng, domain, 2), ensemble, ["y", "z"])
 
 
@@ -153,7 +153,8 @@ def brute_force(model, row):
     """P(y, z | row), from the dense joint of every member."""
     domain = model.pmf.domain
     missing = sum(row.get(name) is None for name in ("a", "c"))
-    weights = model.ensemble.weights[missing]  # half of two may be missing in rows of kind 1
+    nothing = all(row.get(name) is None for name in "abc")
+    weights = model.ensemble.weights[3 if nothing else missing]  # none, half or all of two
     total = np.zeros((3, 2))
     for member, weight in zip(model.to_saved().ensemble.members, weights, strict=True):
         joint = rj.LowRankPMF(member[0], np.split(member[1:], [2, 5, 7, 10]), domain).to_dense()
@@ -280,13 +281,13 @@ def test_labels_that_contradict():
     domain = rj.Domain.of({"x": 2, "y": 2, "z": 2})
     sure = np.eye(2)
     pmf = rj.LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], sure, sure], domain)
-    one = LabelEnsemble([LowRankMember(pmf, 2)], np.ones((3, 1)), np.array([0]))
+    one = LabelEnsemble([LowRankMember(pmf, 2)], np.ones((2, 1)), np.array([0]))
     model = rj.TargetModel(pmf, one, ["y", "z"])
     table = model.ask("P(y | z, x = 0)")
     assert table.value.tolist() == [[1.0, 0.0], [0.0, 1.0]]
     only = rj.LowRankPMF([1.0], [[[0.5], [0.5]], [[1.0], [0.0]], [[0.5], [0.5]]], domain)
     model = rj.TargetModel(
-        only, LabelEnsemble([LowRankMember(only, 2)], np.ones((3, 1)), np.array([0])), ["y", "z"]
+        only, LabelEnsemble([LowRankMember(only, 2)], np.ones((2, 1)), np.array([0])), ["y", "z"]
     )
     with pytest.warns(rj.Remark, match="probability zero"), pytest.raises(rj.ZeroEvidenceError):
         model.ask("P(z | y = 1, x = 0)")
@@ -299,7 +300,7 @@ def test_impossible_rows_get_the_answer_of_predict_proba():
     domain = rj.Domain.of({"a": ["u", "v"], "b": ["s", "t"], "y": ["no", "yes"]})
     sure = np.eye(2)
     joint = rj.LowRankPMF([0.5, 0.5], [sure, sure, [[0.9, 0.2], [0.1, 0.8]]], domain)
-    ensemble = LabelEnsemble([LowRankMember(joint, 1)], np.ones((3, 1)), np.array([0, 1]))
+    ensemble = LabelEnsemble([LowRankMember(joint, 1)], np.ones((2, 1)), np.array([0, 1]))
     model = rj.TargetModel(joint, ensemble, ["y"])
     shares = model.predict_proba([{"a": "u", "b": "t"}])
     with pytest.warns(rj.Remark, match="has probability zero"):
@@ -344,7 +345,7 @@ def test_files_hold_the_ensemble_bit_by_bit(model, tmp_path, name):
     one, two = (m.to_saved().ensemble for m in (model, again))
     assert one.targets == two.targets
     assert one.always_there == two.always_there
-    assert one.many_missing == two.many_missing
+    assert one.missing_limits == two.missing_limits
     assert np.array_equal(one.weights, two.weights)
     assert all(np.array_equal(a, b) for a, b in zip(one.members, two.members, strict=True))
     assert rj.io.read_saved(tmp_path / name).notes == {"target": ["y", "z"]}
@@ -368,7 +369,7 @@ def test_columns_of_targets_are_ignored(model):
 def test_shares_are_not_above_one_by_rounding():
     domain = rj.Domain.of({"x": 2, "y": 2})
     sure = rj.LowRankPMF([0.5, 0.5], [np.eye(2), np.eye(2)], domain)
-    weights = np.full((3, 2), np.nextafter(0.5, 1.0))  # sums to more than one by rounding
+    weights = np.full((2, 2), np.nextafter(0.5, 1.0))  # sums to more than one by rounding
     ensemble = LabelEnsemble([LowRankMember(sure, 1)] * 2, weights, np.array([0]))
     [shares] = ensemble.shares(np.array([[0], [1]], dtype=np.int16), [(0,)])
     assert shares.max() == 1.0
@@ -392,8 +393,8 @@ def test_the_page_is_given_the_ensemble(model, tmp_path):
     plain = json.loads(json.dumps(opened.document()))["ensemble"]
     assert plain["targets"] == ["y", "z"]
     assert plain["always_there"] == [0, 2]
-    assert plain["many_missing"] == 0.5
-    weights = np.frombuffer(b64decode(plain["member_weights"]["f8"])).reshape(3, -1)
+    assert plain["missing_limits"] == [0.0, 0.5]
+    weights = np.frombuffer(b64decode(plain["member_weights"]["f8"])).reshape(4, -1)
     assert np.array_equal(weights, model.ensemble.weights)
     for member, expected in zip(plain["members"], model.to_saved().ensemble.members, strict=True):
         parts = [np.frombuffer(b64decode(member[key]["f8"])) for key in ("weights", "factors")]

@@ -24,9 +24,9 @@ def random_classifier(rng, *, features, targets, members, zeros):
     there = rng.permutation(features)[: rng.integers(0, features + 1)]
     ensemble = LabelEnsemble(
         [LowRankMember(model, targets) for model in models],
-        rng.dirichlet(np.ones(members), 3),
+        rng.dirichlet(np.ones(members), 4),
         np.sort(there),
-        float(rng.random()),
+        np.sort(rng.random(2)).tolist(),
     )
     return TargetModel(pmf, ensemble, pmf.domain.names[-targets:])
 

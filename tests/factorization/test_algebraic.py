@@ -9,7 +9,7 @@ from small_models import cyclic, random_pmf
 import rejoint as rj
 from rejoint.factorization import Algebraic
 from rejoint.factorization.algebraic import (
-    Groups,
+    ModeBlocks,
     Subtables,
     draw_groups,
     stacked_rank,
@@ -201,7 +201,7 @@ def test_stacked_rank_is_the_rank_of_stacked_factors(levels, pairs):
 
 def test_virtual_tensor_is_that_of_stacked_factors():
     truth = random_pmf(0, (2, 3, 4, 2, 3), 2)
-    groups = Groups(((0, 2),), ((1,), (4,)), ((3,),))
+    groups = ModeBlocks(((0, 2),), ((1,), (4,)), ((3,),))
     tensor = virtual_tensor(subtables_of(truth, order=4), groups)
     a = truth.factors
     first = (a[0][:, None] * a[2][None]).reshape(-1, 2)

@@ -178,3 +178,37 @@ def test_ctrl_c_while_interactions_are_estimated_keeps_those_so_far(joint, monke
         rj.factorize(given)
     assert caught.value.result.interrupted
     assert max(caught.value.result.misfits.values()) < 0.05
+
+
+def test_a_few_records_are_not_taken_for_rounded_numbers():
+    # a is b, b is c, and a is not c: no joint has these tables, rounded or not.
+    same, other = [[1, 0], [0, 1]], [[0, 1], [1, 0]]
+    tables = rj.Marginals.from_tables({("a", "b"): same, ("b", "c"): same, ("a", "c"): other})
+    result = rj.factorize(tables, random_state=0, progress=False)
+    assert result.choice.startswith("No joint meets all tables at once")
+    assert "rounding" not in result.choice
+
+
+def test_an_older_table_keeps_its_odds_ratios_and_takes_the_newer_shares():
+    rng = np.random.default_rng(9)
+    joint = rng.dirichlet(np.ones(12)).reshape(2, 2, 3)
+    before = joint * np.exp(rng.normal(0.0, 0.7, (2, 1, 1)))
+    new = {("a", "c"): 1e4 * joint.sum(axis=1), ("b", "c"): 1e4 * joint.sum(axis=0)}
+    old = before.sum(axis=2) / before.sum()
+    with pytest.warns(match="disagree"):
+        tables = rj.Marginals.from_tables({**new, ("a", "b"): 1e4 * old})
+    result = rj.factorize(tables, older=[("b", "a")], random_state=0, progress=False)
+    for names, table in new.items():
+        assert np.allclose(result.pmf.marginal(names), table / 1e4, atol=1e-7)
+    now = result.pmf.marginal(["a", "b"])
+    odds = [t[0, 0] * t[1, 1] / (t[0, 1] * t[1, 0]) for t in (now, old)]
+    assert odds[0] == pytest.approx(odds[1], rel=1e-5)
+    assert result.choice.startswith("Of (a, b), which is older")
+
+
+def test_older_tables_that_are_not_there_are_named():
+    tables = rj.Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]], "b": [4, 6]})
+    with pytest.raises(ValueError, match="no table of 'a'; there are 'a, b', 'b'"):
+        rj.factorize(tables, older=["a"])
+    with pytest.raises(ValueError, match="all tables are older ones"):
+        rj.factorize(tables, older=["b", ("a", "b")])

@@ -13,10 +13,8 @@ from rejoint.factorization.log_linear import (
     Effects,
     Sample,
     fit_log_linear,
-    nested_taus,
 )
 from rejoint.factorization.max_entropy import (
-    Ipf,
     independent_model,
     make_completion_problem,
     start_completion,
@@ -50,17 +48,6 @@ def as_tables(joint, subsets, **fields):
     domain = rj.Domain.of({f"v{n}": size for n, size in enumerate(joint.shape)})
     flat = np.concatenate([margin(joint, s).ravel() for s in subsets])
     return rj.Marginals(domain, tuple(subsets), flat, **fields)
-
-
-def prior_variances(effects, taus):
-    """Variance of each effect's coefficient, given the spreads of the multipliers of tables."""
-    found = np.zeros(len(effects.sets))
-    for subset, tau in taus.items():
-        for order in range(1, len(subset) + 1):
-            for part in combinations(subset, order):
-                rest = prod(effects.levels[n] for n in subset if n not in part)
-                found[effects.positions[part]] += tau**2 / rest
-    return np.repeat(found, effects.sizes)
 
 
 def draw_mixture(rng, levels, rank):
@@ -134,15 +121,6 @@ def test_tangent_is_the_derivative_of_the_effects():
         assert np.allclose(change / small, tangent[:, column], atol=1e-6)
 
 
-def test_spreads_of_tables_and_variances_of_effects_are_two_ways_to_say_one():
-    effects = Effects((2, 3, 2), [(0, 1), (1, 2)])
-    taus = {(0, 1): 0.5, (1, 2): 0.3, (1,): 0.7, (0,): 0.2}
-    variances = prior_variances(effects, taus)
-    by_set = variances[effects.starts[:-1]]
-    again = prior_variances(effects, nested_taus(effects, by_set))
-    assert np.allclose(again, variances)
-
-
 def log_linear_start(effects, own):
     goals = [Near(s, np.ones(prod(effects.levels[n] for n in s)), 1.0, 1.0) for s in effects.sets]
     problem = make_completion_problem(effects.levels, goals)
@@ -150,7 +128,7 @@ def log_linear_start(effects, own):
     return start_completion(problem, base)
 
 
-def test_the_log_linear_model_is_what_soft_goals_with_its_spreads_give():
+def test_the_records_and_the_prior_balance_at_the_log_linear_model():
     rng = np.random.default_rng(3)
     joint = draw_log_linear(rng, (3, 2, 3, 2), 2)
     counts = rng.multinomial(2000, joint.ravel()).reshape(joint.shape)
@@ -158,19 +136,11 @@ def test_the_log_linear_model_is_what_soft_goals_with_its_spreads_give():
     effects = Effects(joint.shape, tables.index_subsets)
     sample, pooled = pool_effects(tables, effects)
     _, each = fit_log_linear(sample, log_linear_start(effects, pooled.own))
-    shares = {s: margin(counts / counts.sum(), s) for s in effects.sets}
-    goals = each.goals(shares)
-    base = independent_model(
-        joint.shape, [Near((n,), s, 1.0, 1.0) for n, s in enumerate(pooled.own)]
-    )
-    solver, problem = Ipf(), make_completion_problem(joint.shape, goals)
-    state = solver.init(problem, base)
-    for _ in range(300):
-        state = solver.step(problem, state)
-    every = tuple(range(4))
-    gap = state.tabulate(every) - each.state.tabulate(every)
+    score = sample.records * (sample.values - effects.values(each.state.tabulate))
+    prior = each.variances
     # Newton's method ends where a further step would gain little, in units of chance.
-    assert 0.5 * np.abs(gap).sum() < 2e-3
+    assert np.abs(prior * score - each.coefficients).max() < 0.05 * np.abs(each.coefficients).max()
+    assert np.abs(score).max() > 1.0
 
 
 def test_interactions_that_are_not_there_are_not_fitted():
@@ -181,7 +151,8 @@ def test_interactions_that_are_not_there_are_not_fitted():
     effects = Effects(joint.shape, tables.index_subsets)
     sample, pooled = pool_effects(tables, effects)
     by_order, _ = fit_log_linear(sample, log_linear_start(effects, pooled.own))
-    pairs, triples = (np.sqrt(by_order.variances[effects.orders == k][0]) for k in (2, 3))
+    orders = effects.orders[effects.set_of]
+    pairs, triples = (np.sqrt(by_order.variances[orders == k][0]) for k in (2, 3))
     assert 0.3 < pairs < 0.7
     assert triples < 0.05
 
@@ -287,6 +258,40 @@ def test_a_rank_that_pairs_leave_open_is_averaged():
     assert choice.rank == 3
     assert choice.model.rank == 3 * choice.members
     assert (choice.members > 1) == ("mean of" in choice.text)
+
+
+def test_classes_that_are_nearly_as_probable_have_a_share():
+    # Pairs say little about eight classes; the evidence is a few units below that of interactions.
+    joint = as_joint(draw_mixture(np.random.default_rng(8), (3, 4, 3, 2, 2), 5))
+    choice = choose_for_noisy(sampled(joint, 20_000, 8, order=2), session())
+    assert -25 < max(choice.evidence.values()) < 5
+    assert choice.rank is None
+    assert choice.members == 2
+    alone = choice.log_linear.state.model
+    assert tv(joint, choice.model) < tv(joint, alone)
+    assert "have a share of" in choice.text
+
+
+def test_what_no_table_holds_is_guessed_in_two_ways():
+    joint = as_joint(draw_mixture(np.random.default_rng(4), (3,) * 5, 3))
+    chain = [(n, n + 1) for n in range(4)]
+    counts = np.random.default_rng(4).multinomial(5000, joint.ravel()).reshape(joint.shape)
+    choice = choose_for_noisy(as_tables(counts, chain, noisy=True), session())
+    assert choice.members > 1
+    assert tv(joint, choice.model) < tv(joint, choice.log_linear.state.model)
+    result = rj.factorize(as_tables(counts, chain, noisy=True), random_state=0, progress=False)
+    assert f"The mean of {choice.members} models" in result.choice
+
+
+def test_groups_of_variables_without_a_common_table_stay_independent():
+    joint = as_joint(draw_mixture(np.random.default_rng(4), (3,) * 4, 3))
+    counts = np.random.default_rng(4).multinomial(5000, joint.ravel()).reshape(joint.shape)
+    with pytest.warns(match="groups of variables"):
+        pmf = rj.factorize(
+            as_tables(counts, [(0, 1), (2, 3)], noisy=True), random_state=0, progress=False
+        ).pmf
+    across = pmf.marginal(["v0", "v2"])
+    assert np.allclose(across, np.outer(across.sum(1), across.sum(0)), atol=1e-9)
 
 
 def test_zeros_that_no_chance_explains_are_kept():

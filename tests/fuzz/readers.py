@@ -155,7 +155,7 @@ class Models:
         pmf = rj.LowRankPMF([0.25, 0.75], factors, domain)
         drawn = rj.LowRankPMF(pmf.weights, factors, domain, [pmf, pmf.sorted(), pmf])
         members = [LowRankMember(pmf, 1), LowRankMember(pmf.sorted(), 1)]
-        ensemble = LabelEnsemble(members, np.full((3, 2), 0.5), np.array([1]))
+        ensemble = LabelEnsemble(members, np.full((3, 2), 0.5), np.array([1]), [0.5])
         cells = {
             ("text", "n"): [[3.0, np.nan, 4.0], [np.nan, 7.0, 1.0]],
             ("n", "age"): [[0.5, 0]] * 3,

@@ -75,6 +75,19 @@ def test_records_with_holes_are_moved_by_the_tables_they_are_in():
     )
 
 
+def test_incomplete_records_do_not_take_what_no_record_can_have():
+    # No record is y and p, where a quarter should be; the last one lacks b.
+    columns = {"a": ["x", "x", "y", "y"], "b": ["p", "q", "q", None]}
+    tables = rj.Marginals.from_tables({("a", "b"): [[8, 4], [6, 6]]}, kind="counts")
+    domain = rj.Domain.of({"a": ["x", "y"], "b": ["p", "q"]})
+    tables = rj.Marginals(domain, tables.index_subsets, tables.flat)
+    raked = rj.rake(rj.Records.of(columns, domain=domain), tables)
+    shares = raked.weights / raked.weights.sum()
+    assert shares[3] == pytest.approx(0.25)
+    np.testing.assert_allclose(shares[:3], 0.75 * np.array([8, 4, 6]) / 18, atol=1e-9)
+    assert "No record has a=y, b=p" in raked.stop
+
+
 @pytest.mark.filterwarnings("ignore:Tables:rejoint.Remark")
 def test_contradictions_are_told():
     known = rj.Marginals.from_tables(

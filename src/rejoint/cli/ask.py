@@ -1,6 +1,5 @@
 """``rejoint ask``: questions to a model, in the query language."""
 
-import sys
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ from rejoint.cli.options import as_json, load_answerer, rows_output, seed_option
 from rejoint.cli.output import echo_json, record_rows, to_plain, write_rows
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.answer_basis import BOUND_SECONDS
+from rejoint.records.files import read_stdin
 from rejoint.records.records import Records
 
 EXAMPLES = """\b
@@ -65,7 +65,7 @@ def command(
     if not questions and model == "-":
         raise click.UsageError("The model comes from stdin: name the question.")
     answerer, _ = load_answerer(model)
-    lines = sys.stdin.read().splitlines() if not questions else ()
+    lines = read_stdin().decode(errors="replace").splitlines() if not questions else ()
     asked = [text for text in (*questions, *lines) if text.strip()]
     if not asked:
         raise click.UsageError("There is no question: name one, or give one a line on stdin.")

@@ -68,6 +68,13 @@ _SHOWN = 8  # tables of which it is said how they were understood
     type=click.FloatRange(min=0.0),
     help="End with exit code 4 if a table is missed by more than this share of its mass.",
 )
+@click.option(
+    "--older",
+    metavar="VARIABLES",
+    multiple=True,
+    help="A table of an earlier time, by its variables: --older age,sex. Its odds ratios count, "
+    "and not the shares that other tables have, too.",
+)
 @seed_option
 @as_json
 @table_options
@@ -79,6 +86,7 @@ def command(
     starts: int,
     weighting: Any,
     within: float | None,
+    older: tuple[str, ...],
     seed: int,
     as_json: bool,
     table_reader: TableReader,
@@ -110,6 +118,7 @@ def command(
             solver,
             n_init=starts,
             weighting=weighting,
+            older=[[name.strip() for name in names.split(",")] for names in older],
             random_state=seed,
         )
     fits = marginals.compare(result.pmf)

@@ -8,6 +8,7 @@ from rejoint.cli.group import keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
+    data_options,
     draws_option,
     model_option,
     rank_option,
@@ -15,7 +16,6 @@ from rejoint.cli.options import (
     solver_option,
     source_name,
     split_names,
-    target_options,
 )
 from rejoint.cli.output import check_output, end_fit, show_columns
 from rejoint.estimators.classifier.classifier_policy import DEFAULT_CLASSIFIER_POLICY
@@ -47,7 +47,7 @@ Examples:
 @draws_option
 @seed_option
 @as_json
-@target_options
+@data_options
 def command(
     data: str,
     target: str,
@@ -64,7 +64,7 @@ def command(
     Models are trained to predict the column, and averaged with weights by held-out labels. The file
     has all of them, and a joint model of all columns. `predict` and `ask` use the average for the
     probability of the column given single levels of others, and the joint for all other questions.
-    Columns with more than 15 distinct numbers are cut into 24 to 192 quantile bins, unless --bins
+    Columns with more than 15 distinct numbers are cut into at most 192 quantile bins, unless --bins
     says otherwise. Ctrl-C ends the fit and keeps what is trained by then (exit code 3).
     """
     check_output(output, as_json)
@@ -90,7 +90,7 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
     from rejoint.estimators.classifier.features import make_records, read_targets
     from rejoint.estimators.classifier.joint_classifier import join
 
-    frame, weight = reader.frame(data)
+    frame, weights = reader.frame(data), reader.weights()
     known = frame.names or ()
     declared = reader.wishes()
     for name in names:
@@ -105,7 +105,7 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
                 f"{name!r}, whose labels are taken as they are."
             )
     rest = [name for name in known if name not in names]
-    if not rest:
+    if not set(rest) - set(weights.columns):
         raise ValueError("--target: no column is left to predict from.")
     table, labels = (
         Frame(tuple(part), [frame.columns[known.index(name)] for name in part], frame.rows)
@@ -115,7 +115,7 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
     for_all = isinstance(bins, int)
     features, used = make_records(
         table,
-        weight,
+        weights,
         bins if for_all else "auto",
         declared["kinds"],
         declared["levels"],

@@ -181,7 +181,13 @@ def _find_missing(
     imputer: "JointImputer", raw: RawTable, table: Mapping[str, Any]
 ) -> dict[str, NDArray[np.bool_]]:
     """Return which cells of the columns that the model knows are empty."""
-    return {name: raw.gone(name) for name in table if name in imputer.pmf_.domain}
+    known = imputer.pmf_.domain
+    found = {name: raw.gone(name) for name in table if name in known}
+    if not found:
+        raise ValueError(
+            f"No column of the data ({show(raw.names)}) is one of the model ({show(known.names)})."
+        )
+    return found
 
 
 def _stack(

@@ -1,7 +1,6 @@
 """Options that several commands share, and the files that they name."""
 
 import csv
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -10,7 +9,6 @@ from typing import Any
 
 import click
 
-from rejoint.arrays import FloatArray
 from rejoint.cli.output import spreadsheet_option
 from rejoint.domain.domain import Domain
 from rejoint.io.fit_notes import records_behind
@@ -22,6 +20,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, of_saved
 from rejoint.records.delimited import numbers_of
 from rejoint.records.discover import MISSING
+from rejoint.records.files import read_stdin
 from rejoint.records.formats import BUILT_IN, READERS
 from rejoint.records.frames import Frame
 from rejoint.records.read import read, read_chunks, read_frame, scan
@@ -185,10 +184,9 @@ class DataReader:
         rest = self.wishes() if domain is None else {"domain": domain}
         return read(path, **self.weights().given, **self.file(), **rest)
 
-    def frame(self, path: str) -> tuple[Frame, FloatArray | None]:
-        """The columns of a file, of which no levels are made yet, and how often each row counts."""
-        frame, rows = self.weights().split(read_frame(path, self.weights(), **self.file()))
-        return frame, rows.copies
+    def frame(self, path: str) -> Frame:
+        """The columns of a file, of which no levels are made yet, with those of its weights."""
+        return read_frame(path, self.weights(), **self.file())
 
     def chunks(self, path: str) -> Iterator[Records]:
         """The same in parts."""
@@ -206,6 +204,8 @@ class DataReader:
         """Options of the file, as ``rejoint.read`` takes them."""
         if self.only_missing and not self.missing:
             raise click.UsageError("--only-missing needs --missing: which texts are empty cells?")
+        if self.columns and not split_names(self.columns):
+            raise click.UsageError("--columns names no column: leave it out for all of them.")
         delimiter = "\t" if self.delimiter == "\\t" else self.delimiter
         return {
             "missing": (*self.missing, *(() if self.only_missing else MISSING)),
@@ -220,7 +220,10 @@ class DataReader:
     def wishes(self) -> dict[str, Any]:
         """What was said about columns, as ``rejoint.read`` takes it."""
         kinds = dict.fromkeys(split_names(self.ordinal), "ordinal")
-        kinds |= dict.fromkeys(split_names(self.nominal), "nominal")
+        for name in split_names(self.nominal):
+            if name in kinds:
+                raise click.UsageError(f"{name!r} is named by both --ordinal and --nominal.")
+            kinds[name] = "nominal"
         bins: Any = dict(map(_bins, self.bins))
         if "" in bins:
             if len(bins) > 1:
@@ -283,11 +286,6 @@ def _gathered(options: Sequence[Any], callback: Callback) -> Callback:
 def data_options(callback: Callback) -> Callback:
     """Options of a data file whose columns have no meaning yet; they become ``reader``."""
     return _gathered([*_FILE, _WEIGHT, *_SURVEY, *_COLUMNS], callback)
-
-
-def target_options(callback: Callback) -> Callback:
-    """The same without survey weights, where labels are to be predicted."""
-    return _gathered([*_FILE, _WEIGHT, *_COLUMNS], callback)
 
 
 def domain_options(callback: Callback) -> Callback:
@@ -455,7 +453,7 @@ def table_options(callback: Callback) -> Callback:
 def load_saved(path: str) -> SavedModel:
     """Read the contents of a model file or of stdin."""
     if path == "-":
-        return read_open(BytesIO(sys.stdin.buffer.read()), "standard input")
+        return read_open(BytesIO(read_stdin()), "standard input")
     return read_saved(path)
 
 

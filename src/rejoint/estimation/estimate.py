@@ -69,7 +69,7 @@ from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
 from rejoint.text import plural
 
 if TYPE_CHECKING:
-    from rejoint.rank.selection import Selection
+    from rejoint.rank.selection import EnsembleCurve, Selection
 
 
 def estimate(
@@ -360,7 +360,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
             if curve is not None and curve.plan is not None:
                 plan = curve.plan if n_init is None else replace(curve.plan, chains=n_init)
                 own = solver if solver is request.solver else plan.solver(policy)
-                return finished(fit.ensemble(own, plan, curve.start))
+                return finished(fit.ensemble(own, plan, curve))
             return finished(fit.bayes(solver))
         return finished(fit.mode(solver))
 
@@ -387,16 +387,15 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
     solver, policy = request.solver, request.policy
     if isinstance(solver, Bayes) or is_solver(solver):
         return solver, f"{type(solver).__name__} was asked for."
-    if solver in ("ml", "map"):
-        return solver, Message("{solver} was asked for.", solver=Argument("solver", solver))
-    if solver == "bayes":
-        asked = Message("{solver} was asked for.", solver=Argument("solver", solver))
-        return default_bayes(data, policy), asked
-    if solver != "auto":
+    if not isinstance(solver, str) or solver not in ("auto", "ml", "map", "bayes"):
+        given = repr(solver) if isinstance(solver, str) else f"a {type(solver).__name__}"
         raise ValueError(
-            f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
+            f"solver={given} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
             "as rejoint.estimation.Em(). Solvers for tables belong to rj.factorize."
         )
+    if solver != "auto":
+        asked = Message("{solver} was asked for.", solver=Argument("solver", solver))
+        return default_bayes(data, policy) if solver == "bayes" else solver, asked
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{data.total:,.0f} records for {parameters:,} parameters"
     plenty = policy.plenty_records_per_parameter
@@ -630,7 +629,7 @@ class Fit:
         more = found.tell(chains=True)
         return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains, more=more)
 
-    def ensemble(self, bayes: Bayes, plan: ChainPlan, start: Model | None) -> FitResult:
+    def ensemble(self, bayes: Bayes, plan: ChainPlan, curve: "EnsembleCurve") -> FitResult:
         """Chains of the rank that answers, and a representative model of the rank chosen."""
         session, done = self.session, self.representative()
 
@@ -638,7 +637,7 @@ class Fit:
             stopped = replace(done, stop=Stop.INTERRUPTED)
             if self.streamed and not kept:
                 return self.result_of_small([stopped])
-            return self.result([stopped], stopped, None, kept, ensemble=True)
+            return self.result([stopped], stopped, None, kept, plan=plan)
 
         session.offer(ended)
         data, reported = self.data, session
@@ -647,12 +646,11 @@ class Fit:
             data, reported = report_passes(self.data, session, "first pass")
             done = run(em, data, done.model, reported)
             data, reported = report_passes(self.data, session, "first draw")
-        starts = [start] * bayes.chains if start is not None else []
+        starts = [curve.start] * bayes.chains if curve.start is not None else []
         if not starts:
             starts = [random_model(self.small, plan.rank, session.rng) for _ in range(bayes.chains)]
-        draws = bayes.sample(data, starts, reported, offer=ended)
-        members = [done.model] if plan.by_mode else None
-        return self.result([done], done, None, draws, bayes.chains, ensemble=True, members=members)
+        draws = bayes.sample(data, starts, reported, curve.concentrations, offer=ended)
+        return self.result([done], done, None, draws, bayes.chains, plan=plan)
 
     def representative(self) -> Run:
         """The most probable model of the rank, near the one that the search has found."""
@@ -734,8 +732,7 @@ class Fit:
         chains: int = 0,
         more: str = "",
         *,
-        ensemble: bool = False,
-        members: Sequence[Model] | None = None,
+        plan: ChainPlan | None = None,
     ) -> FitResult:
         """Make the result of the best run: its model, log-likelihood and sentences.
 
@@ -750,11 +747,12 @@ class Fit:
             answer = posterior_mean(
                 self.data,
                 draws,
-                draws[-1].mean if ensemble else model,
+                model if plan is None else draws[-1].mean,
                 0 if ended else self.policy.anchored_passes,
                 replace(self.policy, pair_levels=0) if ended else self.policy,
-                ensemble=ensemble,
-                members=members,
+                ensemble=plan is not None,
+                members=[best.model] if plan is not None and plan.by_mode else None,
+                weight=None if plan is None else plan.anchor,
             )
             drawn = spread_draws(self.data, draws, answer)
         gaps = () if is_interrupted(runs) else self.look_at_tables(model, answer)

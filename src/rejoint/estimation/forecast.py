@@ -73,19 +73,25 @@ def forecast(data: Data, rank: int | None, *, draws: bool = True, shortest: floa
     looked = min(1.0, LOOKED_AT / max(len(small.codes), 1))
     chosen = (looked * some + more for some, more in zip(CHOOSING, CHOSEN, strict=True))
     passes = np.array([BAYES**draws * number for number in (PASSES if rank else chosen)])
-    if small is not data:  # some passes over all of it are as long as many over the sample
-        often = STREAMED["mode" if not draws else "draws" if rank else "chosen"]
-        rows = data.cells / max(len(data.domain), 1)
-        passes += np.array(often) * (rows / max(len(small.codes), 1))
+    over_all = np.zeros(2)
+    if small is not data:
+        over_all = np.array(STREAMED["mode" if not draws else "draws" if rank else "chosen"])
     model = 8.0 * data.layout.size * classes
     codes = small.codes.nbytes if isinstance(small.codes, np.ndarray) else 4.0 * small.cells
     # Codes twice (as read, merged), weights, posteriors in blocks, statistics of each thread.
     memory = 2.0 * codes + 16.0 * len(small.codes) + 6.4e7
     memory += model * (COPIES_OF_DRAWS if draws else COPIES)
-    if SLOWEST * small.cells * classes * passes[0] < shortest:
+    cells = small.cells * passes[0] + data.cells * over_all[0]
+    if SLOWEST * cells * classes < shortest:
         return Cost(memory)
-    seconds = measured_pass(small, min(classes, MOST_MEASURED)) * max(1.0, classes / MOST_MEASURED)
-    low, high = (LEAST + seconds * passes).tolist()
+    measured = min(classes, MOST_MEASURED)
+    seconds = passes * measured_pass(small, measured)
+    if small is not data:  # whose records are not merged
+        rows = np.resize(np.arange(len(small.codes)), SOME)
+        many = small.take(rows, np.ones(SOME))
+        share = data.cells / max(len(data.domain) * SOME, 1)
+        seconds += over_all * share * measured_pass(many, measured)
+    low, high = (LEAST + seconds * max(1.0, classes / MOST_MEASURED)).tolist()
     return Cost(memory, low, high)
 
 

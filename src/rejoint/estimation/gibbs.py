@@ -112,6 +112,9 @@ class ChainPlan:
         Whether they start at the mode of their rank; at random otherwise.
     by_mode : bool
         Whether the representative model answers in place of their mean; they give the bounds.
+    anchor : float, optional
+        Weight of their mean as the prior of the last passes, in multiples of the records; by
+        default the first one of the policy.
 
     Examples
     --------
@@ -125,6 +128,7 @@ class ChainPlan:
     chains: int
     at_mode: bool
     by_mode: bool = False
+    anchor: float | None = None
 
     @classmethod
     def from_random(cls, rank: int, sweeps: int, chains: int) -> "ChainPlan":
@@ -208,7 +212,9 @@ class Bayes:
         """One sweep."""
         found = problem.draw(draw.model, rng)
         layout = problem.layout
-        concentrations = self.draw_concentrations(problem, draw.concentrations, found.levels, rng)
+        concentrations = draw.concentrations
+        if rng.random() < self.policy.concentration_share:
+            concentrations = self.draw_concentrations(problem, concentrations, found.levels, rng)
         prior = layout.expand(concentrations) * problem.center
         classes, levels = self.pseudo_count + found.classes, found.levels + prior[:, None]
         weights = rng.dirichlet(classes)

@@ -8,7 +8,7 @@ that the model has learned as its anchor.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import prod
@@ -47,8 +47,9 @@ PRECISION = 0.5
 #: Variables of the tables of three that are compared, and cells of the largest.
 MOST_IN_TRIPLES, LARGEST_TRIPLE = 6, 10_000
 
-#: Share of the other levels in a part of a divided class, so that it can still change.
-LEAK = 0.02
+#: Share of the other levels in a part of a divided class, so that it can still change, and records
+#: that a part stands for at the least: with many classes it took half of the time of a fit without.
+LEAK, PART_RECORDS = 0.02, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +153,14 @@ def pair_shares(model: Model) -> FloatArray:
     return np.asarray((model.factors * model.weights) @ model.factors.T * apart(model.layout))
 
 
-def mean_and_variance(models: Sequence[Model]) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance over some models of all their tables of two variables, (L, L).
+def table_variance(models: Sequence[Model]) -> FloatArray:
+    """Variance over some models of all their tables of two variables, (L, L).
 
     Examples
     --------
     >>> two = [Model.of([1.0], [[[a], [1 - a]], [[1.0]]]) for a in (0.2, 0.4)]
-    >>> mean, variance = mean_and_variance(two)
-    >>> mean[0, 2].round(2), variance[0, 2].round(2)
-    (np.float64(0.3), np.float64(0.01))
+    >>> table_variance(two)[0, 2].round(2)
+    np.float64(0.02)
     """
     size = models[0].layout.size
     some = max(int(MOMENT_CELLS / (size**2 * models[0].rank)), FEWEST_MODELS)
@@ -170,8 +170,73 @@ def mean_and_variance(models: Sequence[Model]) -> tuple[FloatArray, FloatArray]:
         found = pair_shares(model)
         total += found
         squares += found**2
-    mean = total / len(models)
-    return mean, np.maximum(squares / len(models) - mean**2, 0.0)
+    return np.maximum(squares - total**2 / len(models), 0.0) / max(len(models) - 1, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of adjacent levels.
+
+    Parameters
+    ----------
+    layout : Layout
+        Where the groups of each variable stand.
+    first : array
+        First level of each group, among the levels of all variables.
+    size : int
+        Number of these levels.
+    """
+
+    layout: Layout
+    first: NDArray[np.intp]
+    size: int
+
+    @classmethod
+    def of(cls, layout: Layout, ordered: Sequence[bool], width: int) -> "Groups":
+        """Groups of about ``width`` levels, but at least two, where levels have an order.
+
+        Examples
+        --------
+        >>> Groups.of(Layout((5, 3)), [True, False], 2).first
+        array([0, 2, 3, 5, 6, 7])
+        """
+        counts = [
+            max(-(-levels // width), min(levels, 2)) if has_order else levels
+            for levels, has_order in zip(layout.levels, ordered, strict=True)
+        ]
+        parts = [
+            start + np.linspace(0, levels, count + 1).round().astype(np.intp)[:-1]
+            for start, levels, count in zip(layout.offsets, layout.levels, counts, strict=False)
+        ]
+        return cls(Layout(tuple(counts)), np.concatenate(parts), layout.size)
+
+    def sum(self, matrix: FloatArray) -> FloatArray:
+        """Sum a matrix of all levels (L, L) over the levels of groups."""
+        rows = np.add.reduceat(matrix, self.first, axis=0)
+        return np.asarray(np.add.reduceat(rows, self.first, axis=1))
+
+    def merge(self, model: Model) -> Model:
+        """The same model of groups."""
+        return Model(self.layout, model.weights, np.add.reduceat(model.factors, self.first))
+
+    def scale(self, matrix: FloatArray, sums: FloatArray) -> FloatArray:
+        """Scale a matrix of all levels to have these sums over the levels of groups."""
+        ratio = sums / np.maximum(self.sum(matrix), 1e-300)
+        sizes = np.diff(np.append(self.first, self.size))
+        return matrix * np.repeat(np.repeat(ratio, sizes, axis=0), sizes, axis=1)
+
+
+def resolutions(layout: Layout, ordered: Sequence[bool]) -> list[Groups]:
+    """Groups of adjacent levels from halves to single levels, each half as wide as the one before.
+
+    Examples
+    --------
+    >>> [groups.layout.levels for groups in resolutions(Layout((15, 3)), [True, False])]
+    [(2, 3), (4, 3), (8, 3), (15, 3)]
+    """
+    most = max((n for n, own in zip(layout.levels, ordered, strict=True) if own), default=1)
+    widths = [2**k for k in range(max(most - 1, 1).bit_length() - 1, 0, -1)]
+    return [Groups.of(layout, ordered, width) for width in [*widths, 1]]
 
 
 def count_pairs(
@@ -285,14 +350,6 @@ def add_products(sums: FloatArray, cells: NDArray[np.float32], weight: FloatArra
     sums += (cells * weight[:, None].astype(np.float32)).T @ cells
 
 
-def spent_freedom(
-    tables: PairTables, mean: FloatArray, variance: FloatArray, common: NDArray[np.bool_]
-) -> FloatArray:
-    """Degrees of freedom that draws of a model spend on each table, (N, N)."""
-    ratio = variance / np.maximum(mean, 1e-300) * common
-    return tables.records * block_sums(tables.layout, ratio)
-
-
 @dataclass(frozen=True, eq=False)
 class Misfit:
     """What the tables of records ask of a model, by how far they are from it beyond chance.
@@ -306,22 +363,54 @@ class Misfit:
         Share of the records in each target; zero where the misfit is within chance.
     fits : bool
         Whether all tables together are as near to the model as by chance: its form is right then.
-    freedom : float
-        Degrees of freedom that draws should spend on all tables together: those of the tables so
-        far as the records are trusted, those of the model otherwise.
-    common : array (L, L)
-        Cells that are not rare.
+    spent : float
+        Degrees of freedom that the draws spend on all tables together.
+    widening : float
+        How many times as many they should spend: those of the tables so far as the records are
+        trusted, those of the draws otherwise.
+    unit : array (L, L)
+        Degrees of freedom for each unit of the variance of a cell over draws.
     """
 
     target: PairTables
     trust: FloatArray
     fits: bool
-    freedom: float
-    common: NDArray[np.bool_]
+    spent: float
+    widening: float
+    unit: FloatArray
+
+    def spent_by(self, models: Sequence[Model]) -> float:
+        """Degrees of freedom that other models spend on all tables together."""
+        return float(np.vdot(self.unit, table_variance(models)))
 
     @classmethod
-    def of(cls, tables: PairTables, mean: FloatArray, variance: FloatArray) -> "Misfit":
+    def of(
+        cls, tables: PairTables, model: Model, draws: Sequence[Model], ordered: Sequence[bool]
+    ) -> "Misfit":
         """Judge tables by those of a model and their variance over posterior draws.
+
+        Few records do not show the misfit of a table of many cells. Where levels are ordered, they
+        show that of groups of adjacent levels, so that tables are judged from coarse to fine: the
+        target of groups scales that of their levels.
+        """
+        shares = target = pair_shares(model)
+        judged: list[Misfit] = []
+        for groups in resolutions(tables.layout, ordered):
+            own = PairTables(groups.layout, groups.sum(tables.shares), tables.records)
+            variance = table_variance([groups.merge(draw) for draw in draws])
+            judged.append(cls.judge(own, groups.sum(shares), variance))
+            trust = expand_blocks(groups.layout, judged[-1].trust)
+            blend = trust * own.shares + (1.0 - trust) * groups.sum(target)
+            target = groups.scale(target, blend)
+        return replace(
+            judged[-1],
+            target=PairTables(tables.layout, target, tables.records),
+            widening=max(each.widening for each in judged),
+        )
+
+    @classmethod
+    def judge(cls, tables: PairTables, mean: FloatArray, variance: FloatArray) -> "Misfit":
+        """Judge tables by those of a model and their variance, at one resolution.
 
         The chi-square statistic of a table, over the degrees of freedom that the model does not
         spend on it, is the factor ``phi`` by which the records are further from the model than by
@@ -341,25 +430,20 @@ class Misfit:
         pooled = rest_expected >= 0.5
         statistic = block_sums(layout, gap * common) + rest_gap * pooled
         freedom = np.maximum(block_sums(layout, common.astype(float)) + pooled - 1.0, 1.0)
-        spent = spent_freedom(tables, mean, variance, common)
+        unit = expand_blocks(layout, records) / np.maximum(mean, 1e-300) * common
+        spent = block_sums(layout, unit * variance)
         left = np.maximum(freedom - spent, LEAST_FREEDOM * freedom)
         phi = statistic / left
         beyond = (phi > 1.0) & (records > 0)
         excess = np.where(beyond, phi - 1.0, 1.0)
         precision = PRECISION * np.maximum((records - phi) / excess, 1.0)
         trust = np.where(beyond, records / (records + precision), 0.0)
-        share = expand_blocks(layout, trust)
-        target = PairTables(layout, share * tables.shares + (1.0 - share) * mean, records)
-        wanted = float(np.sum(trust * freedom + (1.0 - trust) * spent))
         held = records > 0
         free = max(float(left[held].sum()) / 2, 1.0)  # each table is there twice
         fits = float(statistic[held].sum()) / 2 <= free + np.sqrt(2.0 * free)
-        return cls(target, trust, fits, wanted, common)
-
-    def spent(self, mean: FloatArray, variance: FloatArray, draws: int) -> float:
-        """Degrees of freedom that draws with this mean and variance spend on all tables."""
-        variance = variance * (draws / max(draws - 1, 1))
-        return float(spent_freedom(self.target, mean, variance, self.common).sum())
+        wanted = float(np.sum(trust * freedom + (1.0 - trust) * spent))
+        total = float(spent.sum())
+        return cls(tables, trust, fits, total, wanted / total if total > 0.0 else 0.0, unit)
 
 
 def excess(tables: PairTables, model: Model, errors: float = 2.0) -> FloatArray:
@@ -399,7 +483,7 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
         worst = int(np.argmax(beyond))
         if not beyond[worst] > 0.0:
             break
-        parts = divide(model, worst)
+        parts = divide(model, worst, target.weight)
         if target.layout.size**2 * parts.rank > policy.pair_cells_divided:
             break
         parts = move(target, parts, policy.pair_anchor_divided, policy)
@@ -407,8 +491,10 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
     return move(target, model, policy.pair_anchor, policy)
 
 
-def divide(model: Model, variable: int) -> Model:
+def divide(model: Model, variable: int, records: float = np.inf) -> Model:
     """The same joint with each class divided by the levels of a variable, nearly.
+
+    Levels of a class that stand for few of the ``records`` stay together.
 
     Examples
     --------
@@ -416,19 +502,29 @@ def divide(model: Model, variable: int) -> Model:
     >>> parts = divide(model, 0)
     >>> parts.weights.round(2), pair_shares(parts).round(3)[0, 2:]
     (array([0.26, 0.74]), array([0.125, 0.125]))
+    >>> divide(model, 0, 1.0).rank
+    2
     """
-    rows = model.layout.rows(variable)
-    levels = model.layout.levels[variable]
+    rows, levels = model.layout.rows(variable), model.layout.levels[variable]
     stay = np.full((levels, levels), LEAK / max(levels - 1, 1))
     np.fill_diagonal(stay, 1.0 - LEAK if levels > 1 else 1.0)
+    own = model.factors[rows]
+    rest = np.zeros_like(own)
     weights, columns = [], []
-    for share in stay:
-        mine = model.factors[rows] * share[:, None]
-        mass = mine.sum(axis=0)
-        factors = np.array(model.factors)
-        factors[rows] = mine / np.maximum(mass, 1e-300)
-        weights.append(model.weights * mass)
+
+    def add(part: FloatArray, chosen: NDArray[np.bool_]) -> None:
+        mass = part.sum(axis=0)[chosen]
+        factors = model.factors[:, chosen]
+        factors[rows] = part[:, chosen] / mass
+        weights.append(model.weights[chosen] * mass)
         columns.append(factors)
+
+    for share in stay:
+        part = own * share[:, None]
+        large = model.weights * part.sum(axis=0) * records >= PART_RECORDS
+        add(part, large)
+        rest += np.where(large, 0.0, part)
+    add(rest, rest.sum(axis=0) > 0.0)
     return Model(model.layout, np.concatenate(weights), np.hstack(columns))
 
 

@@ -137,6 +137,9 @@ class Policy:
     finished_mode_records_per_parameter: float = 100.0
     # Standard deviation of the proposals for log s.
     concentration_stride: float = 0.5
+    # Share of the sweeps that propose them: on 400 x 500 binary records proposals took four tenths
+    # of a sweep.
+    concentration_share: float = 0.5
     # Classes of the posterior mean for each class of a chain (pmf/compact.py). With two the error
     # of 20 random models of rank 15 is 1.0004 of that of the mean of all draws on average, at worst
     # 1.006, and asking costs 1.4 times as much as of one model; with three 0.999, 1.004 and 1.7.
@@ -152,7 +155,11 @@ class Policy:
     # of eleven wide sets had their knee at three to four times the rank with these passes; without
     # them there was none below sixteen times.
     ensemble_classes: float = 4.0
-    ensemble_records: float = 2.0
+    # The second weight is tried with the chains that win. With agreement, 1, 2, 4, 8 and 16 gave
+    # -281.1, -279.2, -278.4, -278.1 and -278.0 per record on 400 x 500 binary records, -52.55,
+    # -52.44, -52.39, -52.37 and -52.36 on 9,000 x 100, but -94.31, -94.09, -94.17, -94.36 and
+    # -94.55 on 1,600 x 180, -7.751, -7.755, -7.760, -7.762 and -7.763 on CAR.
+    ensemble_records: tuple[float, float] = (8.0, 2.0)
     # Classes of the model that answers, and of any rank that is searched, at the most: what
     # ``max_classes`` of `estimate` says; without it nothing but the data limits them.
     most_classes: float = inf
@@ -241,6 +248,20 @@ class Policy:
     # how many passes a rank counts for.
     search_cells: float = 6e10
     passes_per_rank: float = 100.0
+    # What a pass costs beside the records, in cells: for each level of a class (random numbers and
+    # logarithms of gamma functions take some 130 ns), and in the interpreter.
+    cells_per_level: float = 400.0
+    cells_per_pass: float = 5e5
+    # What a whole fit may cost: full fits of the largest rank tried (``passes_per_rank`` passes
+    # over all records), or cells x classes where these are quick, some 8 s of computing; and the
+    # shares of it, or of what is left of it, that ranks that are tried, merged and refined and
+    # the chains of the run-off and of the answer may take. Parts that judge are given up first.
+    full_fits: float = 6.0
+    quick_cells: float = 2.4e10
+    tried_share: float = 0.4
+    merged_share: float = 0.2
+    refined_share: float = 0.6
+    chains_share: float = 0.2
     # Chains of a trial, their sweeps, and the sweeps that count for the ensemble: the first of
     # them and the step to the next. A chain of sweeps costs half as much as steps of EM.
     trial_chains: int = 2

@@ -12,14 +12,7 @@ import numpy as np
 
 from rejoint.estimation.data import Data
 from rejoint.estimation.gibbs import Draw
-from rejoint.estimation.pair_tables import (
-    Misfit,
-    PairTables,
-    agree,
-    count_pairs,
-    mean_and_variance,
-    pair_shares,
-)
+from rejoint.estimation.pair_tables import Misfit, PairTables, agree, count_pairs
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.compact import compact
@@ -37,14 +30,11 @@ class Finished:
         What the tables of the records asked of it; none where they were not looked at.
     tables : PairTables, optional
         These tables.
-    drawn : tuple of arrays, optional
-        Mean and variance of the same tables over the draws.
     """
 
     model: Model
     misfit: Misfit | None = None
     tables: PairTables | None = None
-    drawn: tuple[FloatArray, FloatArray] | None = None
 
 
 def posterior_mean(
@@ -56,6 +46,7 @@ def posterior_mean(
     *,
     ensemble: bool = False,
     members: Sequence[Model] | None = None,
+    weight: float | None = None,
 ) -> Finished:
     """Return one model near the mean of many, in agreement with the records.
 
@@ -77,6 +68,9 @@ def posterior_mean(
         and moves further.
     members : sequence of Model, optional
         What answers before it is finished; by default the conditional expectations of the sweeps.
+    weight : float, optional
+        Weight of the mean as the prior of the passes, in multiples of the records; by default that
+        of the policy.
 
     Examples
     --------
@@ -89,19 +83,21 @@ def posterior_mean(
     array([0.5, 0.5])
     """
     classes = policy.ensemble_classes if ensemble else policy.answer_classes
-    records = policy.ensemble_records if ensemble else policy.anchor_records
+    if weight is None:
+        weight = policy.ensemble_records[0] if ensemble else policy.anchor_records
     members = [draw.mean for draw in draws] if members is None else members
     most = round(classes * float(np.mean([member.rank for member in members])))
     most = max(int(min(most, policy.most_classes)), 1)
-    model = data.observed(anchor(data, compact(members, first, most), passes, records))
-    # A fit of rank one asks for independence, and stays so.
-    independent = len(data.domain) == 1 or all(member.rank == 1 for member in members)
-    if independent or data.layout.size > policy.pair_levels:
+    model = data.observed(anchor(data, compact(members, first, most), passes, weight))
+    # Who gives rank one asks for independence. Where it was chosen, tables may still refute it.
+    independent = not ensemble and all(member.rank == 1 for member in members)
+    if independent or len(data.domain) == 1 or data.layout.size > policy.pair_levels:
         return Finished(model)
     tables = count_pairs(data.sample().records, model, np.random.default_rng(0), policy)
-    drawn = mean_and_variance([data.observed(draw.model) for draw in draws])
-    misfit = Misfit.of(tables, pair_shares(model), drawn[1])
-    return Finished(agree(misfit, model, most, policy), misfit, tables, drawn)
+    seen = [data.observed(draw.model) for draw in draws]
+    ordered = [variable.kind != "nominal" for variable in data.domain]
+    misfit = Misfit.of(tables, model, seen, ordered)
+    return Finished(agree(misfit, model, most, policy), misfit, tables)
 
 
 def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[Model]:
@@ -111,16 +107,12 @@ def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[
     given the classes of the records, with a variance that spends the degrees of freedom which the
     misfit asks for. (Bounds are centered on the answer, so that draws need not be moved to it.)
     """
-    misfit, number = finished.misfit, len(draws)
-    spent = 0.0
-    if misfit is not None and finished.drawn is not None:
-        spent = misfit.spent(*finished.drawn, number)
-    if misfit is None or not 0.0 < spent < misfit.freedom:
+    misfit = finished.misfit
+    if misfit is None or not misfit.widening > 1.0:
         return [data.observed(draw.model) for draw in draws]
     # Only what is drawn given the classes of the records is drawn again.
-    means = mean_and_variance([data.observed(draw.mean) for draw in draws])
-    fixed = misfit.spent(*means, number) / spent
-    heat = 1.0 + (misfit.freedom / spent - 1.0) / max(1.0 - fixed, 0.1)
+    fixed = misfit.spent_by([data.observed(draw.mean) for draw in draws]) / misfit.spent
+    heat = 1.0 + (misfit.widening - 1.0) / max(1.0 - fixed, 0.1)
     rng = np.random.default_rng(0)
     return [data.observed(draw_again(data, draw, heat, rng)) for draw in draws]
 

@@ -68,31 +68,34 @@ def log_hyperprior(
     return np.asarray(-0.5 * (np.log(concentration / (median * unit)) / spread) ** 2)
 
 
-def best_concentration(
-    concentration: float,
+def best_concentrations(
+    layout: Layout,
+    concentrations: FloatArray,
     center: FloatArray,
     log_columns: FloatArray,
-    unit: float,
+    unit: FloatArray,
     policy: Policy = DEFAULT,
-) -> float:
-    """The concentration of largest prior times hyperprior, given (expected) log columns (I, F).
+) -> FloatArray:
+    """Concentrations of largest prior times hyperprior, given (expected) log columns (L, F).
 
     Newton steps in ``log s``; constant variables have nothing to estimate.
     """
-    rank, size = log_columns.shape[1], len(center)
-    if size < 2:
-        return concentration
+    rank = log_columns.shape[1]
     median, spread = policy.concentration_median * unit, policy.concentration_spread
-    pull = float(center @ log_columns.sum(axis=1))
-    s = concentration
+    pull = layout.sums(center * log_columns.sum(axis=1))
+    s = concentrations
+    moving = np.asarray(layout.levels) > 1
     for _ in range(30):
-        first = rank * (digamma(s) - center @ digamma(s * center)) + pull
-        second = rank * (polygamma(1, s) - center**2 @ polygamma(1, s * center))
+        base = layout.expand(s) * center
+        first = rank * (digamma(s) - layout.sums(center * digamma(base))) + pull
+        second = rank * (polygamma(1, s) - layout.sums(center**2 * polygamma(1, base)))
         slope = s * first - np.log(s / median) / spread**2
         bend = s * first + s**2 * second - 1.0 / spread**2
-        move = float(np.clip(-slope / bend if bend < 0 else np.sign(slope), -1.0, 1.0))
-        s = float(np.clip(s * np.exp(move), *policy.concentration_range))
-        if abs(move) < 1e-6:
+        newton = -slope / np.where(bend < 0, bend, 1.0)
+        move = np.clip(np.where(bend < 0, newton, np.sign(slope)), -1.0, 1.0)
+        s = np.where(moving, np.clip(s * np.exp(move), *policy.concentration_range), s)
+        moving = moving & (np.abs(move) >= 1e-6)
+        if not moving.any():
             break
     return s
 

@@ -13,7 +13,7 @@ from scipy.special import digamma, gammaln
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import (
-    best_concentration,
+    best_concentrations,
     first_concentrations,
     log_hyperprior,
     make_prior,
@@ -80,13 +80,10 @@ class Variational:
         found = problem.expect(Model.from_stacked(layout, np.exp(logs)))
         bound = found.log_likelihood - self.divergence(problem, state, logs)
         prior = make_prior(problem, state.concentrations, self.pseudo_count)
-        columns = layout.split(expected_logs(layout, found.counts + prior.stacked)[1:])
-        centers, units = layout.split(problem.center), problem.concentration_unit
-        concentrations = np.array(
-            [
-                best_concentration(s, centers[n], columns[n], units[n], self.policy)
-                for n, s in enumerate(state.concentrations)
-            ]
+        columns = expected_logs(layout, found.counts + prior.stacked)[1:]
+        center, unit = problem.center, problem.concentration_unit
+        concentrations = best_concentrations(
+            layout, state.concentrations, center, columns, unit, self.policy
         )
         prior = make_prior(problem, concentrations, self.pseudo_count)
         counts = found.counts + prior.stacked

@@ -15,7 +15,7 @@ from rejoint.factorization.fit_tables import Auto
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords, as_records
-from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_part_weight
+from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
 
 
 def read(
@@ -33,9 +33,8 @@ def read_new(estimator: Any, X: Any, weights: WeightArguments = NO_WEIGHTS) -> B
     """Read X, whose columns are checked, into records of a new domain."""
     if weights.is_survey:
         weights.check_arrays("X has the columns of the model alone;")
-    if not has_own_names(X) and not weights.is_survey:
-        X, sample_weight = drop_weightless(X, weights.sample_weight)
-        weights = WeightArguments(sample_weight)
+    if not has_own_names(X):
+        X, weights, _ = drop_weightless(X, weights)
     declared = {name: getattr(estimator, name) for name in ("kinds", "levels", "bins")}
     return as_records(X, weights=weights, **declared)
 
@@ -86,17 +85,28 @@ def name_columns(frame: Frame) -> tuple[str, ...]:
     return frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
 
 
-def drop_weightless(X: Any, sample_weight: Any) -> tuple[Any, Any]:
-    """Drop the rows of weight zero, so that levels which occur in these alone are not read."""
-    if sample_weight is None:
-        return X, None
+def drop_weightless(X: Any, weights: WeightArguments) -> tuple[Any, WeightArguments, FloatArray]:
+    """Drop the rows of weight zero, so that levels which occur in these alone are not read.
+
+    Also return the weights of the rest, and the weight of each row of X as it was given.
+
+    Examples
+    --------
+    >>> kept, weights, raw = drop_weightless({"a": ["x", "y"]}, WeightArguments([2.0, 0.0]))
+    >>> kept.columns, weights.sample_weight, raw
+    ([['x']], array([2.]), array([2., 0.]))
+    """
     frame = take_apart(X)
-    weight = as_part_weight(sample_weight, frame.rows)
-    rows = np.flatnonzero(weight)
-    if len(rows) in (0, len(weight)):  # reading refuses records without any weight
-        return X, weight
+    if not weights.given:
+        return X, weights, np.ones(frame.rows)
+    raw = weights.split(frame)[1].raw
+    rows = np.flatnonzero(raw)
+    if len(rows) in (0, len(raw)):  # reading refuses records without any weight
+        return X, weights, raw
     columns = [take_rows(column, rows) for column in frame.columns]
-    return Frame(name_columns(frame), columns, len(rows)), weight[rows]
+    given = weights.given.items()
+    kept = {name: v if isinstance(v, str) else take_rows(np.asarray(v), rows) for name, v in given}
+    return Frame(name_columns(frame), columns, len(rows)), WeightArguments(**kept), raw
 
 
 def take_rows(column: Any, rows: IntArray) -> Any:

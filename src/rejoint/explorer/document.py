@@ -351,10 +351,10 @@ def plain_ensemble(ensemble: SavedEnsemble) -> dict[str, Any]:
 
     The probability of labels given a row of levels is the average over ``members``, each a model
     over all variables of the page, of its conditional probability of the targets given the levels
-    of the other variables that are there. ``member_weights`` has three rows, one after the other,
-    with a number for each member: the first for rows that have all variables at the positions
-    ``always_there``, the second for rows that miss some of them, the third for rows that miss more
-    than ``many_missing`` times their number. These models answer P, E and argmax of targets where
+    of the other variables that are there. ``member_weights`` has a row for each kind of row, one
+    after the other, with a number for each member: kind ``k`` are rows that miss a larger share of
+    the variables at the positions ``always_there`` than ``k`` of the ``missing_limits``, and the
+    last kind are rows that miss everything. These models answer P, E and argmax of targets where
     evidence leaves one level of each variable that is given; evidence under which all levels are as
     likely counts as none. The page's own model answers all other questions, and says so. Where a
     member holds a row impossible, its classes with the fewest zeros count, in proportion to the
@@ -364,13 +364,13 @@ def plain_ensemble(ensemble: SavedEnsemble) -> dict[str, Any]:
     -------
     dict
         ``targets`` (names, the last variables), ``members`` (each ``weights`` and ``factors`` as
-        those of the page's own model), ``member_weights``, ``always_there``, ``many_missing``.
+        those of the page's own model), ``member_weights``, ``always_there``, ``missing_limits``.
 
     Examples
     --------
     >>> import numpy as np
     >>> member = np.array([[0.5, 0.5], [0.9, 0.2], [0.1, 0.8], [1.0, 0.0], [0.0, 1.0]])
-    >>> plain = plain_ensemble(SavedEnsemble(("y",), (member,), np.ones((3, 1)), (0,), 1 / 3))
+    >>> plain = plain_ensemble(SavedEnsemble(("y",), (member,), np.ones((2, 1)), (0,), ()))
     >>> plain["targets"], plain["always_there"], list(plain["members"][0])
     (['y'], [0], ['weights', 'factors'])
     """
@@ -379,7 +379,7 @@ def plain_ensemble(ensemble: SavedEnsemble) -> dict[str, Any]:
         "members": [_parts(member, "f8") for member in ensemble.members],
         "member_weights": _packed(ensemble.weights, "f8"),
         "always_there": list(ensemble.always_there),
-        "many_missing": ensemble.many_missing,
+        "missing_limits": list(ensemble.missing_limits),
     }
 
 

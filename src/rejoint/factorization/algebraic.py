@@ -33,7 +33,7 @@ Block = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Groups:
+class ModeBlocks:
     """Blocks of the three stacked modes: each block is one variable or a pair of them."""
 
     first: tuple[Block, ...]
@@ -51,7 +51,7 @@ class Subtables:
 
     def __init__(self, problem: TableProblem) -> None:
         self.problem = problem
-        self.best: dict[bool, Groups | None] = {}
+        self.best: dict[bool, ModeBlocks | None] = {}
         self.owner: dict[frozenset[int], int] = {}
         for i, subset in enumerate(problem.subsets):
             for order in range(1, min(len(subset), 4) + 1):
@@ -70,7 +70,7 @@ class Subtables:
         left = [n for n in subset if n in variables]
         return np.transpose(summed, [left.index(n) for n in variables])
 
-    def best_groups(self, *, pairs: bool) -> Groups:
+    def best_groups(self, *, pairs: bool) -> ModeBlocks:
         """The partition that carries the largest rank, of all that were tried."""
         if pairs not in self.best:
             self.best[pairs] = search_groups(self, pairs)
@@ -95,7 +95,7 @@ def stacked_rank(levels: Sequence[int], variables: Sequence[int], pairs: bool) -
 
 def draw_groups(
     subtables: Subtables, rank: int, rng: np.random.Generator, *, pairs: bool, limit: int = 120
-) -> Groups:
+) -> ModeBlocks:
     """Grow three groups from a random seed, so that the first two can carry ``rank`` if possible.
 
     How far the first two grow beyond ``rank`` is drawn too: with noisy tables it is not known
@@ -116,7 +116,7 @@ def grow_groups(
     *,
     pairs: bool,
     limit: int = 120,
-) -> Groups:
+) -> ModeBlocks:
     """Put variables, in order, into the weaker of the first two groups, else into the third."""
     levels = subtables.problem.levels
     groups = find_seed(subtables, order, pairs)
@@ -133,7 +133,7 @@ def grow_groups(
                 group.append(n)
                 break
     heads = combinations(sorted(first), 2) if pairs else ((n,) for n in first)
-    return Groups(tuple(heads), tuple((n,) for n in second), tuple((n,) for n in third))
+    return ModeBlocks(tuple(heads), tuple((n,) for n in second), tuple((n,) for n in third))
 
 
 def find_seed(
@@ -163,7 +163,7 @@ def joins(
     return all((*head, b, c) in subtables for head, b, c in product(heads, second, third))
 
 
-def carried_rank(levels: Sequence[int], groups: Groups) -> int:
+def carried_rank(levels: Sequence[int], groups: ModeBlocks) -> int:
     """Largest rank for which both compressed modes can have full column rank."""
     pairs = len(groups.first[0]) == 2
     first = sorted({n for block in groups.first for n in block})
@@ -171,7 +171,7 @@ def carried_rank(levels: Sequence[int], groups: Groups) -> int:
     return min(stacked_rank(levels, first, pairs), stacked_rank(levels, second, False))
 
 
-def search_groups(subtables: Subtables, pairs: bool) -> Groups:
+def search_groups(subtables: Subtables, pairs: bool) -> ModeBlocks:
     """Try many partitions, orderly and random ones, for the largest rank."""
     levels = subtables.problem.levels
     rng = np.random.default_rng(0)
@@ -188,7 +188,7 @@ def search_groups(subtables: Subtables, pairs: bool) -> Groups:
     return max(drawn, key=lambda groups: carried_rank(levels, groups))
 
 
-def virtual_tensor(subtables: Subtables, groups: Groups) -> FloatArray:
+def virtual_tensor(subtables: Subtables, groups: ModeBlocks) -> FloatArray:
     """The tables across the groups set into one tensor, (L_1, L_2, L_3)."""
     levels = subtables.problem.levels
     sides = [[int(np.prod([levels[n] for n in block])) for block in mode] for mode in groups.modes]
@@ -267,7 +267,7 @@ class Algebraic:
         return replace(state)
 
     def solve(
-        self, subtables: Subtables, groups: Groups, rank: int, rng: np.random.Generator
+        self, subtables: Subtables, groups: ModeBlocks, rank: int, rng: np.random.Generator
     ) -> list[Model]:
         """Models of one partition, one for each random combination of slabs."""
         tensor = virtual_tensor(subtables, groups)
@@ -337,7 +337,7 @@ def read_factors(problem: TableProblem, blocks: tuple[Block, ...], stacked: Floa
 
 
 def complete_groups(
-    problem: TableProblem, groups: Groups, tensor: FloatArray, known: Known
+    problem: TableProblem, groups: ModeBlocks, tensor: FloatArray, known: Known
 ) -> tuple[Known, FloatArray]:
     """Factors of the other two groups, and the weights.
 

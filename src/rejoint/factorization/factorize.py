@@ -6,7 +6,7 @@ completion. Tables of a sample pull instead of being met, and so do tables that 
 other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -41,7 +41,12 @@ from rejoint.factorization.problem import (
     make_problem,
     remark_on_islands,
 )
-from rejoint.factorization.table_choice import TableChoice, choose_for_noisy, find_identified
+from rejoint.factorization.table_choice import (
+    TableChoice,
+    choose_for_noisy,
+    find_identified,
+    update_older,
+)
 from rejoint.factorization.table_goals import (
     Goal,
     Near,
@@ -79,6 +84,7 @@ def factorize(
     n_init: int = 10,
     weighting: Literal["equal", "count"] = "equal",
     loss: str | Loss | None = None,
+    older: Collection[str | Sequence[str]] = (),
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
     on_interrupt: OnInterrupt = "raise",
@@ -117,6 +123,9 @@ def factorize(
         What is minimized in place of squares; by default what the solver minimizes. Any object
         with the parts of :class:`rejoint.factorization.loss.Loss` will do; it begins where least
         squares ends, unless ``start`` is given.
+    older : collection of names of variables
+        Tables of an earlier time, each by the variables it holds: ``[("age", "sex")]``. Their odds
+        ratios count, and not the shares that other tables have, too.
     random_state : int or Generator, optional
         Source of randomness.
     progress : bool, optional
@@ -153,6 +162,7 @@ def factorize(
             "rj.Marginals.count(records) or rj.Marginals.from_tables(tables)."
         )
     rank = whole_or_auto("rank", rank)
+    marginals, said = _update(marginals, older)
     options: dict[str, Any] = {"start": start, "n_init": n_init, "weighting": weighting}
     with Progress(progress) as report, one_blas_thread():
         session = Session(np.random.default_rng(random_state), report)
@@ -174,7 +184,7 @@ def factorize(
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 
         def fit_and_attach() -> FitResult:
-            attach = partial(_attach_tables, marginals)
+            attach = partial(_attach_tables, marginals, said)
             with session.convert(attach):
                 return attach(fit())
 
@@ -198,8 +208,35 @@ def _check_cost(marginals: Marginals, rank: int, starts: int) -> None:
     Cost(memory, low, high).check(what, "a smaller rank, fewer tables or fewer starts take less")
 
 
-def _attach_tables(marginals: Marginals | AllTables, result: FitResult) -> FitResult:
+def _update(
+    marginals: Marginals | AllTables, older: Collection[str | Sequence[str]]
+) -> tuple[Marginals | AllTables, str]:
+    """The tables with older ones brought up to date, and what is said of that."""
+    if not older:
+        return marginals, ""
+    if isinstance(marginals, AllTables):
+        raise ValueError("The tables of AllTables are of one time: leave out older.")
+    held = [frozenset(names) for names in marginals.subsets]
+    places = []
+    for names in older:
+        asked = frozenset([names] if isinstance(names, str) else names)
+        if asked not in held:
+            raise ValueError(
+                f"older: there is no table of {show(sorted(asked))}; there are "
+                f"{show([', '.join(names) for names in marginals.subsets])}."
+            )
+        places.append(held.index(asked))
+    if len(set(places)) == len(held):
+        raise ValueError("older: all tables are older ones; name those that others are newer than.")
+    listed = " and ".join(f"({', '.join(marginals.subsets[i])})" for i in places)
+    text = f"Of {listed}, which is older, odds ratios count: its margins are those of other tables."
+    return update_older(marginals, places), text
+
+
+def _attach_tables(marginals: Marginals | AllTables, said: str, result: FitResult) -> FitResult:
     """The result, whose model knows the tables that it was fitted to."""
+    if said:
+        result = replace(result, choice=join_messages([said, result.choice]))
     if result.pmf.tables is not None or isinstance(marginals, AllTables):
         return result
     return replace(result, pmf=result.pmf.with_tables(marginals))
@@ -357,10 +394,12 @@ def conclude_choice(known: Understood, choice: TableChoice, stop: Stop = Stop.OP
     found = [] if choice.rank is None else [f"Rank {choice.rank}."]
     if choice.rank is None:
         what = "the table" if len(known.goals) == 1 else f"the {len(known.goals)} tables"
+        which = "The joint nearest to independence that comes near to"
+        if choice.members > 1:
+            which = f"The mean of {choice.members} models that come near to"
         found.append(
-            f"The joint nearest to independence that comes near to {what}, each as its number of "
-            f"records demands, as a mixture of {plural(choice.model.rank, 'class', 'classes')} "
-            "that mean nothing by themselves."
+            f"{which} {what}, each as its number of records demands, as a mixture of "
+            f"{plural(choice.model.rank, 'class', 'classes')} that mean nothing by themselves."
         )
     done = Run(choice.model, float("nan"), float("nan"), float("nan"), stop)
     result = as_result(known, done, " ".join([*found, choice.text]), "step")

@@ -15,12 +15,12 @@ more. The model is found by Newton's method in the coefficients, inside the mixt
 completion.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import combinations
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from rejoint.factorization.max_entropy import (
     start_completion,
     sweep,
 )
-from rejoint.factorization.table_goals import Goal, Near
+from rejoint.factorization.table_goals import Near
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray, Model
@@ -129,8 +129,8 @@ class Effects:
         >>> effects.values(lambda subset: np.array([0.25, 0.75])).round(3)
         array([0.354])
         """
-        shaped = ((s, tabulate(s).reshape([self.levels[n] for n in s])) for s in self.sets)
-        return np.concatenate([self.contract(s, table) for s, table in shaped])
+        tables = self.margins.tabulate(tabulate)
+        return np.concatenate([self.contract(s, tables[mask_of(s)]) for s in self.sets])
 
     def coefficients(self, subset: Subset, cells: FloatArray) -> dict[int, FloatArray]:
         """Coefficients of all effects inside ``subset`` of a function of its cells, by set."""
@@ -171,6 +171,11 @@ class Effects:
                 rest = prod(self.levels[n] for n in subset if n not in part)
                 found += self.function(at, values[self.rows(at)]).reshape(sides) / rest
         return found.ravel()
+
+    @cached_property
+    def margins(self) -> "MarginPlan":
+        """How the tables of the sets follow from each other."""
+        return MarginPlan(self.levels, {mask_of(subset) for subset in self.sets})
 
     @cached_property
     def plan(self) -> "UnionPlan":
@@ -225,8 +230,74 @@ def _outer(parts: Sequence[FloatArray]) -> FloatArray:
     return reduce(lambda a, b: a[..., None, :] * b, parts)
 
 
+def mask_of(subset: Subset) -> int:
+    """A set of variables as the bits of a number."""
+    return sum(1 << n for n in subset)
+
+
+def variables_of(mask: int) -> Subset:
+    """The variables whose bits a number has.
+
+    Examples
+    --------
+    >>> variables_of(mask_of((0, 2)))
+    (0, 2)
+    """
+    return tuple(n for n in range(mask.bit_length()) if mask >> n & 1)
+
+
+class MarginPlan:
+    """How tables of several sets of variables follow from each other.
+
+    Each is summed from the smallest larger one. Where there are many and the joint is not large,
+    all begin with the joint, and tables between it and them have one variable less at a time.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        Number of levels of each variable.
+    masks : set of int
+        The sets of variables, as :func:`mask_of` makes them.
+
+    Examples
+    --------
+    >>> plan = MarginPlan((2, 2), {1, 3})
+    >>> plan.tabulate(lambda subset: np.full((2, 2), 0.25))[1]
+    array([0.5, 0.5])
+    """
+
+    def __init__(self, levels: Sequence[int], masks: set[int]) -> None:
+        self.levels = tuple(levels)
+        every = sorted(masks | self._steps(masks), key=lambda mask: (-mask.bit_count(), mask))
+        self.wanted = [mask for mask in every if mask in masks]
+        self.parents: dict[int, int | None] = {}
+        for mask in every:
+            larger = (other for other in reversed(self.parents) if other & mask == mask)
+            self.parents[mask] = next(larger, None)
+
+    def _steps(self, masks: set[int]) -> set[int]:
+        largest = [a for a in masks if not any(a != b and a & b == a for b in masks)]
+        if prod(self.levels) > POLICY.most_joint_cells or len(largest) <= len(self.levels):
+            return set()
+        joint = (1 << len(self.levels)) - 1
+        later = [joint >> n << n for n in range(len(self.levels))]
+        return {mask & ~rest | rest for mask in largest for rest in later}
+
+    def tabulate(self, tabulate: Tabulate) -> dict[int, FloatArray]:
+        """The tables of a distribution, shaped by the levels of their variables."""
+        made: dict[int, FloatArray] = {}
+        for mask, parent in self.parents.items():
+            subset = variables_of(mask)
+            if parent is None:
+                made[mask] = tabulate(subset).reshape([self.levels[n] for n in subset])
+            else:
+                gone = [k for k, n in enumerate(variables_of(parent)) if not mask >> n & 1]
+                made[mask] = made[parent].sum(axis=tuple(gone))
+        return {mask: made[mask] for mask in self.wanted}
+
+
 class UnionPlan:
-    """Which tables of unions are needed, how they follow from each other, and where cells stand.
+    """Which tables of unions are needed, and where their cells stand.
 
     Second moments are read in indicators of all levels but the last; :meth:`turn` makes contrasts
     of them. ``index`` (E, E) says where the cell ``x_T = a, x_T' = b`` stands; the first cell is
@@ -236,18 +307,10 @@ class UnionPlan:
     def __init__(self, effects: Effects) -> None:
         self.effects = effects
         sets, levels = effects.sets, effects.levels
-        masks = [sum(1 << n for n in subset) for subset in sets]
-        unions = sorted({a | b for a in masks for b in masks}, key=lambda mask: -mask.bit_count())
-        self.unions = [
-            tuple(n for n in range(mask.bit_length()) if mask >> n & 1) for mask in unions
-        ]
-        self.parents: list[int | None] = []
-        kept: list[tuple[int, int]] = []  # the smallest tables come last
-        for k, mask in enumerate(unions):
-            parent = next((j for other, j in reversed(kept) if other & mask == mask), None)
-            self.parents.append(parent)
-            kept.append((mask, k))
-        sizes = [prod(levels[n] for n in union) for union in self.unions]
+        masks = [mask_of(subset) for subset in sets]
+        self.margins = MarginPlan(levels, {a | b for a in masks for b in masks})
+        unions = self.margins.wanted
+        sizes = [prod(levels[n] for n in variables_of(union)) for union in unions]
         starts = dict(zip(unions, (1 + np.cumsum([0, *sizes[:-1]])).tolist(), strict=True))
         self.index = np.zeros((effects.size, effects.size), dtype=np.int32)
         codes = [np.indices([levels[n] - 1 for n in s]).reshape(len(s), -1) for s in sets]
@@ -278,23 +341,10 @@ class UnionPlan:
             place[excluded] = 0
         return place
 
-    @property
-    def cells(self) -> int:
-        """Cells of all tables of unions together."""
-        return sum(prod(self.effects.levels[n] for n in union) for union in self.unions)
-
     def tabulate(self, tabulate: Tabulate) -> FloatArray:
         """All tables of unions one after another, after a zero."""
-        levels = self.effects.levels
-        made: list[FloatArray] = []
-        for union, parent in zip(self.unions, self.parents, strict=True):
-            shape = [levels[n] for n in union]
-            if parent is None:
-                made.append(tabulate(union).reshape(shape))
-                continue
-            gone = tuple(k for k, n in enumerate(self.unions[parent]) if n not in union)
-            made.append(made[parent].sum(axis=gone) if gone else made[parent])
-        return np.concatenate([np.zeros(1), *(table.ravel() for table in made)])
+        made = self.margins.tabulate(tabulate)
+        return np.concatenate([np.zeros(1), *(made[union].ravel() for union in made)])
 
     def turn(self, matrix: FloatArray) -> FloatArray:
         """Rows of indicators as rows of contrasts, (E, ..) both.
@@ -332,29 +382,8 @@ class UnionPlan:
         return found
 
 
-def nested_taus(effects: Effects, variances: FloatArray) -> dict[Subset, float]:
-    """Spreads of the multipliers of tables and their margins that make these variances, by set.
-
-    A multiplier of a table adds to the variances of all its effects. Where a set's variance is
-    below what those of larger sets make of it, it stays larger.
-
-    Examples
-    --------
-    >>> effects = Effects((2, 2), [(0, 1)])
-    >>> nested_taus(effects, np.array([0.75, 0.5, 1.0]))
-    {(0, 1): 1.0, (0,): 0.5}
-    """
-    left, found = np.array(variances, dtype=np.float64), dict[Subset, float]()
-    for k in range(len(effects.sets) - 1, -1, -1):
-        subset = effects.sets[k]
-        if left[k] <= 1e-9 * variances[k]:
-            continue
-        found[subset] = float(np.sqrt(left[k]))
-        for order in range(1, len(subset)):
-            for part in combinations(subset, order):
-                rest = prod(effects.levels[n] for n in subset if n not in part)
-                left[effects.positions[part]] -= left[k] / rest
-    return found
+#: Which coefficients have a variance in common: those of an order, of a set of variables, or none.
+SharedBy = Literal["order", "set", "effect"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,8 +455,8 @@ class LogLinear:
         The model as a mixture, which has independence as its start.
     coefficients : array (E,)
         Those of the effects.
-    variances : array
-        Prior variance of the coefficients of each set of variables.
+    variances : array (E,)
+        Prior variance of each coefficient.
     own : tuple of arrays
         The shares of each variable at the start.
     evidence : float
@@ -441,18 +470,6 @@ class LogLinear:
     variances: FloatArray
     own: tuple[FloatArray, ...]
     evidence: float = float("nan")
-
-    @property
-    def taus(self) -> dict[Subset, float]:
-        """Spread of the multipliers of cells, for each table and margin that has some."""
-        return nested_taus(self.sample.effects, self.variances)
-
-    def goals(self, tables: Mapping[Subset, FloatArray]) -> list[Goal]:
-        """The same as soft goals of tables and their margins."""
-        return [
-            Near(subset, tables[subset].ravel(), self.records_of(subset), tau)
-            for subset, tau in self.taus.items()
-        ]
 
     def records_of(self, subset: Subset) -> float:
         """Records behind the effects of a set."""
@@ -479,13 +496,12 @@ def fit_log_linear(
         [POLICY.first_taus[min(k, len(POLICY.first_taus)) - 1] for k in effects.orders]
     )
     own = tuple(start.tabulate((n,)) for n in range(len(effects.levels)))
-    model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
+    model = LogLinear(sample, start, np.zeros(effects.size), first[effects.set_of] ** 2, own)
     swept = sweep_first(model)
     offer(swept)
-    by_order = climb(swept, effects.orders - 1)
+    by_order = climb(swept, "order")
     offer(by_order)
-    each = climb(by_order, None)
-    return by_order, replace(each, evidence=each.evidence - freedom_cost(each))
+    return by_order, climb(by_order, "set")
 
 
 def sweep_first(model: LogLinear) -> LogLinear:
@@ -518,18 +534,33 @@ def sweep_first(model: LogLinear) -> LogLinear:
     return place(model, coefficients)
 
 
-def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear | None:
-    """The model with zeros kept that no chance explains; None where there are none.
+def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear:
+    """The model with zeros kept that no chance explains; the model itself where there are none.
 
     Interactions are finite, so that no cell is impossible. A cell without a record where
-    independence expects several is most likely one. Variances are estimated again.
+    independence expects several is most likely one. Where such zeros make the tables far more
+    probable, so may be cells where one record is expected, and interactions within one set of
+    variables are of very different strength.
     """
+    first, second = POLICY.kept_zeros
+    kept = bar_zeros(model, tables, first)
+    if kept is None or model.sample.effects.size > POLICY.quick_effects:
+        return kept or model
+    if kept.evidence < model.evidence + POLICY.zeros_gain:
+        return kept
+    more = bar_zeros(model, tables, second)
+    best = kept if more is None or more.evidence < kept.evidence else more
+    return replace(climb(best, "effect"), evidence=best.evidence)
+
+
+def bar_zeros(model: LogLinear, tables: Marginals, least: float) -> LogLinear | None:
+    """The model without cells where no record is and that many are expected, fitted again."""
     goals = []
     for i, subset in enumerate(tables.index_subsets):
         expected = np.array(float(tables.totals[i]))
         for n in subset:
             expected = np.multiply.outer(expected, model.own[n])
-        alive = (tables.counts_of(i) > 0) | (expected < POLICY.kept_zero)
+        alive = (tables.counts_of(i) > 0) | (expected < least)
         if not alive.all():
             goals.append(Alive(subset, alive.ravel()))
     if not goals or not tables.counted.all():
@@ -543,10 +574,12 @@ def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear | None:
     except Stalled:
         return None  # zeros leave no state
     start = replace(start, weights=barred.weights, columns=barred.columns)
-    found = climb(sweep_first(replace(model, state=start)), None)
+    rounds = None if model.sample.effects.size <= POLICY.quick_effects else POLICY.zero_rounds
+    begun = replace(model, state=start)
+    begun = sweep_first(begun) if rounds is None else place(begun, model.coefficients)
+    found = climb(begun, "set", rounds)
     zeros = sum(int((~goal.cells).sum()) for goal in goals)
-    cost = freedom_cost(found) + POLICY.zero_cost * zeros
-    return replace(found, evidence=found.evidence - cost)
+    return replace(found, evidence=found.evidence - POLICY.zero_cost * zeros)
 
 
 @dataclass(frozen=True, eq=False)
@@ -568,20 +601,21 @@ class Alive:
         return np.asarray(kept / (kept.sum() or 1.0))
 
 
-def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
+def climb(model: LogLinear, shared_by: SharedBy, rounds: int | None = None) -> LogLinear:
     """Alternate estimates of variances and steps of Newton's method until neither moves much."""
     sample, effects = model.sample, model.sample.effects
     quick = effects.size <= POLICY.quick_effects
-    for _ in range(POLICY.most_rounds if quick else POLICY.fewer_rounds):
+    for _ in range(rounds or (POLICY.most_rounds if quick else POLICY.fewer_rounds)):
         tabulate = model.state.tabulate
         normal = sample.normal(sample.covariance(effects.covariance(tabulate)))
         away = sample.values - effects.values(tabulate)
         target = normal.score(away) + normal.information @ model.coefficients
         variances = model.variances
         # Linearized estimates of many variances lead each other astray: one at a time.
-        for _ in range(POLICY.inner_rounds if quick and groups is not None else 1):
-            mean, known = posterior(sample, normal, target, variances)
-            before, variances = variances, estimate_variances(model, mean, known, variances, groups)
+        for _ in range(POLICY.inner_rounds if quick and shared_by == "order" else 1):
+            mean, known = posterior(normal, target, variances)
+            before = variances
+            variances = estimate_variances(effects, mean, known, variances, shared_by)
             if np.abs(np.log(variances / before)).max() < POLICY.still:
                 break
         drift = float(np.abs(np.log(variances / model.variances)).max())
@@ -591,16 +625,15 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
         model = moved
         if drift < 2 * POLICY.still and gain < POLICY.still:
             break
-    return replace(model, evidence=log_evidence(model))
+    return replace(model, evidence=log_evidence(model, shared_by))
 
 
 def posterior(
-    sample: Sample, normal: Normal, target: FloatArray, variances: FloatArray
+    normal: Normal, target: FloatArray, prior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients by a normal approximation, and how far each is determined (0 to 1)."""
     from scipy.linalg import lapack  # slow to import
 
-    prior = variances[sample.effects.set_of]
     factor = precision_factor(normal, prior)
     inverse, _ = lapack.dpotri(factor, lower=1)
     return solve_mode(factor, target, prior), 1.0 - np.diag(inverse)
@@ -629,25 +662,29 @@ def solve_mode(factor: FloatArray, target: FloatArray, prior: FloatArray) -> Flo
 
 
 def estimate_variances(
-    model: LogLinear,
+    effects: Effects,
     mean: FloatArray,
     known: FloatArray,
     variances: FloatArray,
-    groups: NDArray[np.intp] | None,
+    shared_by: SharedBy,
 ) -> FloatArray:
-    """MacKay's estimate for groups of sets; for each set alone where there are no groups."""
-    effects = model.sample.effects
+    """MacKay's estimate for each order or each set of variables; that of EM for each effect."""
     sums, numbers = (
         np.bincount(effects.set_of, values, len(effects.sets)) for values in (mean**2, known)
     )
     pooled = effects.orders - 1
     common = np.bincount(pooled, sums) / np.maximum(np.bincount(pooled, numbers), 1e-12)
-    if groups is None:
-        found = (sums + POLICY.shared * common[pooled]) / (numbers + POLICY.shared)
+    found = common[pooled]
+    if shared_by != "order":
+        found = (sums + POLICY.shared * found) / (numbers + POLICY.shared)
+    found = found[effects.set_of]
+    if shared_by == "effect":
+        own = mean**2 + variances * (1.0 - known)
+        several = effects.orders[effects.set_of] > 1
+        found = np.where(several, (own + POLICY.shared * found) / (1.0 + POLICY.shared), found)
     else:
-        found = common[groups]
-    # The rule crawls towards zero: it goes further than it says.
-    found = variances * np.clip(found / variances, 1e-2, 1e2) ** POLICY.over_relaxed
+        # The rule crawls towards zero: it goes further than it says.
+        found = variances * np.clip(found / variances, 1e-2, 1e2) ** POLICY.over_relaxed
     low, high = POLICY.tau_bounds
     return np.asarray(np.clip(found, low**2, high**2))
 
@@ -655,7 +692,7 @@ def estimate_variances(
 def move(model: LogLinear, normal: Normal, target: FloatArray, away: FloatArray) -> LogLinear:
     """A step of Newton's method, shortened while it goes too far."""
     sample = model.sample
-    prior = model.variances[sample.effects.set_of]
+    prior = model.variances
     step = solve_mode(precision_factor(normal, prior), target, prior) - model.coefficients
     slope = float((normal.score(away) - model.coefficients / prior) @ step)
     size = 1.0
@@ -678,21 +715,12 @@ def place(model: LogLinear, coefficients: FloatArray) -> LogLinear:
     return replace(model, state=pull_from_start(model.state, pulls), coefficients=coefficients)
 
 
-def freedom_cost(model: LogLinear) -> float:
-    """What a variance for each set costs in evidence, by Laplace's method.
-
-    The logarithm of a variance is known to ``2 / gamma``, where ``gamma`` coefficients are
-    determined; its prior has the variance ``POLICY.set_variance`` around that of its order.
-    """
-    sample, effects = model.sample, model.sample.effects
-    spread = sample.covariance(effects.covariance(model.state.tabulate))
-    _, known = posterior(sample, sample.normal(spread), sample.values, model.variances)
-    gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
-    return 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
-
-
-def log_evidence(model: LogLinear) -> float:
+def log_evidence(model: LogLinear, shared_by: SharedBy) -> float:
     """Logarithm of the probability of the sample, up to what all models of it share.
+
+    A variance for each set of variables costs evidence, by Laplace's method: its logarithm is known
+    to ``2 / gamma``, where ``gamma`` coefficients are determined, and its prior has the variance
+    ``POLICY.set_variance`` around that of its order.
 
     Independence knows the shares of each variable. So that these are not taken for granted, their
     effects are those of a log-linear model that starts at equal shares, with a variance of their
@@ -702,15 +730,19 @@ def log_evidence(model: LogLinear) -> float:
     tabulate = model.state.tabulate
     spread = sample.covariance(effects.covariance(tabulate))
     away = sample.values - effects.values(tabulate)
-    coefficients, variances = model.coefficients.copy(), model.variances.copy()
+    coefficients, prior = model.coefficients.copy(), model.variances.copy()
     for k, subset in enumerate(effects.sets):
         if len(subset) == 1:
             base = effects.contract(subset, np.log(model.own[subset[0]]))
             coefficients[effects.rows(k)] += base
     alone = effects.orders[effects.set_of] == 1
     least, _ = POLICY.tau_bounds
-    variances[effects.orders == 1] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
-    prior = variances[effects.set_of]
-    occam = float(np.log(np.diag(precision_factor(sample.normal(spread), prior))).sum())
+    prior[alone] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
+    normal = sample.normal(spread)
+    occam = float(np.log(np.diag(precision_factor(normal, prior))).sum())
+    if shared_by == "set":
+        _, known = posterior(normal, sample.values, model.variances)
+        gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
+        occam += 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
     misfit = solve_lower(np.linalg.cholesky(spread), sample.root * away)
     return -0.5 * float(misfit @ misfit) - 0.5 * float(np.sum(coefficients**2 / prior)) - occam

@@ -16,13 +16,14 @@ of single variables are not taken for interactions. Effects are then averaged ov
 publish them. How far the tables differ says whether their records are the same or others.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import lgamma, prod
+from math import exp, lgamma, log, prod
 
 import numpy as np
 
+from rejoint.factorization.early_stop import Smooth, fit_smooth
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.log_linear import (
@@ -119,20 +120,53 @@ def rake_to_shares(marginals: Marginals, own: tuple[FloatArray, ...]) -> Margina
     array([[0.225, 0.275],
            [0.275, 0.225]])
     """
+    goals: Mapping[Subset, FloatArray] = {(n,): share for n, share in enumerate(own)}
+    return _rake_tables(marginals, dict.fromkeys(range(len(marginals)), goals))
+
+
+def update_older(marginals: Marginals, older: Collection[int]) -> Marginals:
+    """Tables of an earlier time with the margins of the others, their odds ratios as they are.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     m = Marginals.from_tables({("a", "b"): [[10, 20], [30, 40]], ("a",): [50, 50]})
+    >>> update_older(m, [0]).shares(0).sum(axis=1).round(6)
+    array([0.5, 0.5])
+    """
+    goals: dict[int, dict[Subset, FloatArray]] = {}
+    for i in older:
+        subset = marginals.index_subsets[i]
+        goals[i] = {}
+        for j, other in enumerate(marginals.index_subsets):
+            common = tuple(n for n in other if n in subset)
+            if j not in older and common:
+                gone = tuple(axis for axis, n in enumerate(other) if n not in common)
+                goals[i][common] = np.maximum(marginals.shares(j), 0.0).sum(axis=gone)
+    return _rake_tables(marginals, goals)
+
+
+def _rake_tables(
+    marginals: Marginals, goals: Mapping[int, Mapping[Subset, FloatArray]]
+) -> Marginals:
+    """Some tables with other margins, each given for variables in the order of its table."""
     flat = np.array(marginals.flat)
-    for i, subset in enumerate(marginals.index_subsets):
-        total = float(marginals.totals[i])
+    for i, margins in goals.items():
+        subset, total = marginals.index_subsets[i], float(marginals.totals[i])
         if total <= 0:
             continue
         table = np.maximum(marginals.shares(i), 0.0)
+        inside = {kept: goal for kept, goal in margins.items() if set(kept) <= set(subset)}
         for _ in range(POLICY.most_rakes):
             worst = 0.0
-            for axis, n in enumerate(subset):
-                gone = tuple(k for k in range(len(subset)) if k != axis)
+            for kept, goal in inside.items():
+                gone = tuple(axis for axis, n in enumerate(subset) if n not in kept)
                 now = table.sum(axis=gone)
-                ratio = np.divide(own[n], now, out=np.zeros_like(now), where=now > 0)
+                ratio = np.divide(goal, now, out=np.zeros_like(now), where=now > 0)
                 table = table * np.expand_dims(ratio, gone)
-                worst = max(worst, float(np.abs(now - own[n]).sum()))
+                worst = max(worst, float(np.abs(now - goal).sum()))
             if worst < 1e-10:
                 break
         flat[marginals.starts[i] : marginals.starts[i + 1]] = total * table.ravel()
@@ -395,7 +429,7 @@ class TableChoice:
         For each rank that was tried how much more probable it makes the tables than the log-linear
         model does, as a logarithm.
     members : int
-        Models of that rank that ``model`` is the mean of, where the tables leave the rank open.
+        Models that ``model`` is the mean of.
     """
 
     model: Model
@@ -459,8 +493,7 @@ def _choose(
         session.offer(lambda: _completion_choice(model, {}), certain=True)
 
     by_order, each = fit_log_linear(sample, start_completion(problem, own), offer)
-    kept = keep_zeros(each, pooled.tables)
-    chosen = each if kept is None else kept
+    chosen = keep_zeros(each, pooled.tables)
     offer(chosen)
     if not few_classes:
         return _completion_choice(chosen, {})
@@ -469,19 +502,103 @@ def _choose(
     search = RankSearch(sample, tables, rival, session)
     best = search.run()
     found = {rank: one.evidence - rival for rank, one in sorted(search.tried.items())}
-    if best is None:
-        return _completion_choice(chosen, found)
-    return _low_rank_choice(best.model.rank, search.finish(best), chosen, found)
+    is_partial = leaves_pairs_open(levels, marginals.index_subsets)
+    share = 0.0 if best is None else share_of_classes(best, rival, is_partial=is_partial)
+    if best is not None and share == 1.0:
+        return _low_rank_choice(best.model.rank, search.finish(best), chosen, found)
+    choice = _completion_choice(chosen, found, share)
+    if is_partial:
+        session.report("averaging over what the tables leave open")
+        quiet = Session(session.rng, session.report)
+        smooth = fit_smooth(marginals, Smooth(), Smooth().rank(marginals), "equal", quiet).pmf
+        choice = _add_smooth(choice, Model.of(smooth.weights, smooth.factors))
+    if best is not None and share > 0.0:
+        choice = _add_classes(choice, search.finish(best), share)
+    return choice
 
 
-def _completion_choice(each: LogLinear, found: dict[int, float]) -> TableChoice:
+def leaves_pairs_open(levels: Subset, subsets: Sequence[Subset]) -> bool:
+    """Whether variables that are connected by tables are together in none.
+
+    Examples
+    --------
+    >>> leaves_pairs_open((2, 2, 2), [(0, 1), (1, 2)]), leaves_pairs_open((2, 2), [(0,), (1,)])
+    (True, False)
+    """
+    varying = {n for n, size in enumerate(levels) if size > 1}
+    parts = [set(subset) & varying for subset in subsets]
+    reached = set(sorted(varying)[:1])
+    for _ in varying:
+        reached = reached.union(*(part for part in parts if part & reached))
+    held = {pair for part in parts for pair in combinations(sorted(part), 2)}
+    return reached == varying and len(held) < len(varying) * (len(varying) - 1) // 2
+
+
+def share_of_classes(best: "RankEvidence", rival: float, *, is_partial: bool) -> float:
+    """Share of a low rank in the mean of it and of a log-linear model.
+
+    Where tables leave the classes open and do not hold all pairs of variables, no kind of model is
+    known to extrapolate better, and classes have no larger share than others.
+
+    Examples
+    --------
+    >>> best = RankEvidence(Model.of([1.0], [[[0.5], [0.5]]]), -8.0, 0.0, 3)
+    >>> round(share_of_classes(best, 0.0, is_partial=False), 3)
+    0.599
+    """
+    odds = (best.evidence - rival + POLICY.undervalued) / POLICY.evidence_spread
+    share = 1.0 / (1.0 + exp(-min(max(odds, -50.0), 50.0)))
+    if is_partial and best.open:
+        share = min(share, POLICY.most_open_share)
+    if min(share, 1.0 - share) < POLICY.least_share:
+        return float(round(share))
+    return share
+
+
+def _add_smooth(choice: TableChoice, smooth: Model) -> TableChoice:
+    text = (
+        "Some pairs of variables are in no table, and interactions take them for independent given "
+        f"the others. Models of many classes do not: {POLICY.smooth_share:.2g} of the share of "
+        "interactions is theirs."
+    )
+    model = mix_models([1.0 - POLICY.smooth_share, POLICY.smooth_share], [choice.model, smooth])
+    return replace(choice, model=model, text=f"{choice.text} {text}", members=choice.members + 1)
+
+
+def _add_classes(choice: TableChoice, classes: Model, share: float) -> TableChoice:
+    model = mix_models([1.0 - share, share], [choice.model, classes])
+    return replace(choice, model=model, members=choice.members + 1)
+
+
+def mix_models(shares: Sequence[float] | FloatArray, models: Sequence[Model]) -> Model:
+    """The mean of models, which has the classes of all of them.
+
+    Examples
+    --------
+    >>> mix_models([0.25, 0.75], [Model.of([1.0], [[[x], [1 - x]]]) for x in (0.2, 0.4)]).weights
+    array([0.25, 0.75])
+    """
+    weights = np.concatenate([s * one.weights for s, one in zip(shares, models, strict=True)])
+    return Model(models[0].layout, weights, np.hstack([one.factors for one in models]))
+
+
+def _completion_choice(each: LogLinear, found: dict[int, float], share: float = 0.0) -> TableChoice:
+    """The log-linear model; with what is said where classes are to have a share beside it."""
     text = "Interactions of few variables, each as strong as the tables say"
     if found:
         rank = max(found, key=lambda r: found[r])
-        text += (
-            ", make the tables more probable than a small number of classes does (by a factor of "
-            f"e^{-found[rank]:.3g} compared with {rank})"
-        )
+        size = f"e^{abs(found[rank]):.3g} compared with {rank})"
+        if share:
+            text += (
+                f", have a share of {1.0 - share:.2g}, and classes have {share:.2g}: which of them "
+                "make the tables more probable is not certain (interactions by a factor of "
+                f"{'1/' * (found[rank] > 0)}{size}"
+            )
+        else:
+            text += (
+                ", make the tables more probable than a small number of classes does (by a factor "
+                f"of {size}"
+            )
     return TableChoice(each.state.model, None, f"{text}.", each, found)
 
 
@@ -576,7 +693,7 @@ def fit_rank(
     gain = 0.5 * float(np.mean([len(held) for held in problem.tables_with])) / records
     quick = Kl(dense_limit=0, limits=Limits(max_steps=POLICY.first_steps, progress=1e-3, gain=gain))
     models = [random_model(problem, rank, session.rng) for _ in range(starts)]
-    if below is not None and below.rank < rank:
+    if below is not None:
         models[0] = below.extend(rank, own_shares(problem), session.rng)
     quiet = Session(session.rng, session.report)
     runs = [run(quick, problem, model, quiet) for model in models]
@@ -659,9 +776,7 @@ def average_models(found: Sequence[RankEvidence]) -> Model:
         return best.model
     share = np.exp([one.evidence - best.evidence for one in near])
     share /= share.sum()
-    weights = np.concatenate([s * one.model.weights for s, one in zip(share, near, strict=True)])
-    parts = zip(*(one.model.parts for one in near), strict=True)
-    return Model.of(weights, [np.hstack(part) for part in parts])
+    return mix_models(share, [one.model for one in near])
 
 
 def _distance(one: Model, other: Model) -> float:
@@ -686,7 +801,7 @@ class RankSearch:
     tables : SmoothedTables
         The tables.
     rival : float
-        Evidence that a rank must exceed.
+        Evidence of the log-linear model.
     session : Session
         Randomness and progress.
     """
@@ -700,9 +815,11 @@ class RankSearch:
         most = POLICY.most_parameters * sample.effects.size
         self.largest = int((most + 1) // self.per_class)
         self.records = float(np.median(sample.records))
+        odds = log(1.0 / POLICY.least_share - 1.0)
+        self.least = rival - POLICY.undervalued - POLICY.evidence_spread * odds
 
     def run(self) -> RankEvidence | None:
-        """The best rank, None where none exceeds the rival."""
+        """The best rank, None where its share in the answer would be next to nothing."""
         rank = 2
         while rank <= self.largest and self._is_worth(rank):
             self.weigh(rank)
@@ -712,8 +829,12 @@ class RankSearch:
         if not self.tried or not self._is_near():
             return None
         self._climb()
-        best = self.best
-        return best if best.evidence > self.rival else None
+        return self.best if self.best.evidence > self.least else None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether weighing a rank takes more than a second."""
+        return self.sample.effects.size > POLICY.quick_effects
 
     @property
     def best(self) -> RankEvidence:
@@ -726,21 +847,24 @@ class RankSearch:
             self.session.report(f"weighing rank {rank} against a log-linear model")
             below = [one.model for r, one in self.tried.items() if r < rank]
             start = max(below, key=lambda model: model.rank, default=None)
-            model = fit_rank(self.tables, rank, self.records, self.session, start)
+            starts = 2 if self.is_long else 3
+            model = fit_rank(self.tables, rank, self.records, self.session, start, starts)
             self.tried[rank] = weigh_rank(self.sample, model)
         return self.tried[rank].evidence
 
     def finish(self, found: RankEvidence) -> Model:
         """The rank that was chosen, with more steps; the mean of several where it is open."""
         members = [found]
-        for _ in range(POLICY.open_members if found.open else 1):
+        begin, starts = (None, 1) if found.open else (found.model, 1 if self.is_long else 4)
+        for _ in range(POLICY.open_members if found.open and not self.is_long else 1):
             model = fit_rank(
                 self.tables,
                 found.model.rank,
                 self.records,
                 self.session,
-                starts=1 if found.open else 4,
-                steps=POLICY.final_steps,
+                begin,
+                starts,
+                POLICY.rank_steps if self.is_long else POLICY.final_steps,
             )
             members.append(weigh_rank(self.sample, model))
         if found.open:
@@ -766,11 +890,16 @@ class RankSearch:
         return float(abs(rank - other) * self.per_class)
 
     def _is_near(self) -> bool:
-        """Whether a rank between those tried may exceed the rival."""
+        """Whether a rank between those tried may have a share in the answer."""
         ranks, best = sorted(self.tried), self.best
         below = [r for r in ranks if r < best.model.rank]
         gap = self._slack(best.model.rank, below[-1] if below else 1)
-        return best.evidence + gap > self.rival
+        return best.evidence + gap > self.least
+
+    def _is_tried(self, rank: int) -> bool:
+        """Whether this rank was tried, or one that is as good where weighing takes long."""
+        near = POLICY.near_rank * rank if self.is_long else 0.0
+        return any(abs(rank - other) <= near for other in self.tried)
 
     def _climb(self) -> None:
         """Try ranks between the best and its neighbors, halving the distance."""
@@ -780,7 +909,7 @@ class RankSearch:
             below = ranks[at - 1] if at else 1
             above = ranks[at + 1] if at + 1 < len(ranks) else min(2 * rank, self.largest + 1)
             new = [(below + rank) // 2, (rank + above) // 2]
-            new = [r for r in new if 2 <= r <= self.largest and r not in self.tried]
+            new = [r for r in new if 2 <= r <= self.largest and not self._is_tried(r)]
             if not new:
                 return
             for r in new:

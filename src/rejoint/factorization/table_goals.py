@@ -285,6 +285,10 @@ def infer_rounding(marginals: Marginals) -> Iterator[Marginals]:
     for reach in (units / 2, at_random):
         width = np.maximum(marginals.rounding, reach)
         rounded = replace(marginals, rounding=width)
+        moved = width * np.diff(marginals.starts) / np.maximum(marginals.totals, 1e-300)
+        # Whole numbers are rarely rounded ones: not where that would explain any table.
+        if (moved[units == 1] > POLICY.most_rounded).any():
+            continue
         if units.any() and not contradictions(rounded):
             yield rounded
 

@@ -85,6 +85,9 @@ def read_archive(file: IO[bytes]) -> "Archive":
     ({'format': 'example'}, array([1., 1.]))
     """
     with _errors_in_words():
+        file.seek(0)
+        if file.read(len(START)) != START:  # a device may have no end to look for a directory at
+            raise zipfile.BadZipFile("File is not a zip file")
         return Archive(zipfile.ZipFile(file))
 
 

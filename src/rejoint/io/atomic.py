@@ -31,6 +31,9 @@ _ENDING = "rejoint-tmp"
 _TEMPORARY = re.compile(rf"\..*\.[0-9a-f]{{8}}\.{_ENDING}", re.DOTALL)
 _MOST_NAME = 200  # bytes of a name that the temporary one repeats; file systems allow 255
 _START = 512  # bytes of a file that tell who wrote it
+
+#: What is in the first bytes of files that took a fit to make: only their like replaces them.
+_FITTED = (b"rejoint.LowRankPMF", b"rejoint checkpoint")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -48,7 +51,7 @@ def atomic_file(
         The file; devices and pipes are written to as they are.
     signature : bytes
         What the first bytes of an existing file must contain for it to be replaced, unless it is
-        empty; by default any file is replaced.
+        empty; by default any file but a model or a checkpoint is replaced.
     alone : bool
         Whether the folder is synced and freed of orphans; once is enough for many files.
 
@@ -393,10 +396,11 @@ def resolve_target(path: str | PathLike[str], signature: bytes = b"") -> Path:
         raise PermissionError(
             f"Cannot save to '{path}': you may not make files in '{target.parent}'."
         )
-    if signature and target.is_file():
+    if target.is_file():
         with open(target, "rb") as file:
             start = file.read(_START)
-        if start and signature not in start:
+        is_other = bool(start) and signature not in start
+        if is_other or (not signature and any(kind in start for kind in _FITTED)):
             raise FileExistsError(
                 f"Cannot save to '{path}': it is a file of another kind; name a new one, or remove "
                 "it first."

@@ -34,6 +34,8 @@ Files of schema 1 have no ``mixture``; the compacted mean of their draws answers
 import json
 import re
 from collections.abc import Mapping, Sequence
+from io import BytesIO
+from itertools import pairwise
 from os import PathLike
 from typing import IO, Any, NamedTuple
 
@@ -86,16 +88,17 @@ class SavedEnsemble(NamedTuple):
 
     ``targets`` names these variables, in their order. ``members`` are arrays of shape (1 + levels
     of all variables, classes): for each model the weights, then the factors. ``weights`` has a row
-    for each kind of row that is predicted, and a column for each member: rows that miss none of the
-    variables at the positions ``always_there``, that miss some, and that miss more than the share
-    ``many_missing`` of them. Other variables may be missing in rows of any kind.
+    for each kind of row that is predicted, and a column for each member. A row is of the kind that
+    says how many of ``missing_limits``, which rise, are below the share that it misses of the
+    variables at the positions ``always_there``; other variables may be missing in rows of any kind.
+    A row that misses everything is of the last kind.
     """
 
     targets: tuple[str, ...]
     members: tuple[FloatArray, ...]
     weights: FloatArray
     always_there: tuple[int, ...]
-    many_missing: float
+    missing_limits: tuple[float, ...]
 
 
 class SavedEstimator(NamedTuple):
@@ -132,6 +135,38 @@ class SavedModel(NamedTuple):
     ensemble: SavedEnsemble | None = None
     tables: SavedTables | None = None
     estimator: SavedEstimator | None = None
+
+
+def check_axes(
+    arrays: Mapping[str, NDArray[Any]], axes: Mapping[str, str], sizes: dict[str, int]
+) -> None:
+    """Check that arrays are finite numbers and fit together.
+
+    Parameters
+    ----------
+    arrays : mapping
+        At least those that ``axes`` names; a missing one is a KeyError.
+    axes : mapping
+        For each array, a letter for each of its axes. Axes of one letter have one length.
+    sizes : dict
+        Lengths that are known; those that are found are added.
+
+    Examples
+    --------
+    >>> check_axes({"a": np.ones((2, 3)), "b": np.ones(4)}, {"a": "mn", "b": "n"}, {})
+    Traceback (most recent call last):
+    ...
+    ValueError: b has an axis of length 4, not 3
+    """
+    for name, letters in axes.items():
+        array = arrays[name]
+        if array.ndim != len(letters) or array.dtype.kind not in "iuf":
+            raise ValueError(f"{name} is no array of {len(letters)} axes of numbers")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+        for letter, length in zip(letters, array.shape, strict=True):
+            if sizes.setdefault(letter, length) != length:
+                raise ValueError(f"{name} has an axis of length {length}, not {sizes[letter]}")
 
 
 def write_model(path: Path, model: SavedModel) -> None:
@@ -275,7 +310,7 @@ def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
         "targets": list(ensemble.targets),
         "weights": ensemble.weights.tolist(),
         "always_there": [int(n) for n in ensemble.always_there],
-        "many_missing": float(ensemble.many_missing),
+        "missing_limits": list(ensemble.missing_limits),
     }
 
 
@@ -334,7 +369,7 @@ def read_saved(path: Path) -> SavedModel:
     except IsADirectoryError:
         raise IsADirectoryError(f"'{path}' is a folder, not a model file.") from None
     with file:
-        return read_open(file, path)
+        return read_open(file if file.seekable() else BytesIO(file.read()), path)  # a pipe
 
 
 def read_open(file: IO[bytes], path: Path) -> SavedModel:
@@ -512,10 +547,9 @@ _ENSEMBLE = object_of(
     {
         "targets": list_of(text()),
         "always_there": list_of(number(0, whole=True)),
-        "many_missing": number(0.0, 1.0),
+        "missing_limits": list_of(number(0.0, 1.0)),
     }
 )
-_ROW_KINDS = 3  # rows that miss nothing unusual, few values, many values
 
 
 def _read_ensemble(plain: Any, domain: Domain) -> SavedEnsemble:
@@ -526,13 +560,17 @@ def _read_ensemble(plain: Any, domain: Domain) -> SavedEnsemble:
         raise SchemaError("the targets of its ensemble are not its last variables")
     if not set(there) <= set(range(len(domain) - len(targets))) or len(set(there)) < len(there):
         raise SchemaError("'always_there' of its ensemble are no different positions of features")
+    limits = tuple(map(float, plain["missing_limits"]))
+    if any(b <= a for a, b in pairwise(limits)):
+        raise SchemaError("'missing_limits' of its ensemble do not rise")
     weights = _read_numbers(plain.get("weights"), 2, "the weights of its ensemble")
-    if len(weights) != _ROW_KINDS or not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise SchemaError(f"the weights of its ensemble are not {_ROW_KINDS} rows of shares")
+    kinds = len(limits) + 2
+    if len(weights) != kinds or not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise SchemaError(f"the weights of its ensemble are not {kinds} rows of shares")
     if (np.abs(weights.sum(axis=1) - 1.0) > _SUM_TOLERANCE).any():
         raise SchemaError("the weights of its ensemble do not sum to one")
     _check_number(weights.shape[1], domain, "models")
-    return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(plain["many_missing"]))
+    return SavedEnsemble(tuple(targets), (), weights, tuple(there), limits)
 
 
 def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:

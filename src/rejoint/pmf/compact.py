@@ -8,6 +8,7 @@ along the direction in which they vary most.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from heapq import heapify, heappush, heapreplace
 
 import numpy as np
@@ -21,8 +22,11 @@ IntArray = NDArray[np.intp]
 #: Rounds of k-means around the classes of the first model, and after groups were cut.
 FIRST_ROUNDS, LAST_ROUNDS = 3, 8
 
-#: Power steps to the direction in which a group varies most.
-POWER_STEPS = 30
+#: Power steps to the direction in which a group varies most: one, and 2 + 4 + 8 + 16 more.
+POWER_STEPS = 31
+
+#: Columns of a group up to which powers of its Gram matrix are formed, which takes fewer calls.
+MOST_SQUARED = 32
 
 #: Classes of the compacted mean for each class of the models: with three the error from the truth
 #: was within 1.012 of that of the whole mean on 79 random models, and asking cost 1.3 to 1.5 times
@@ -139,19 +143,38 @@ def cut_groups(weights: FloatArray, columns: FloatArray, groups: IntArray, most:
     return found
 
 
+@lru_cache(maxsize=256)
+def random_start(size: int) -> FloatArray:
+    """A vector that power steps start at, always the same."""
+    vector = np.random.default_rng(0).standard_normal(size)
+    vector.setflags(write=False)
+    return vector
+
+
 def main_direction(weights: FloatArray, columns: FloatArray) -> tuple[float, NDArray[np.bool_]]:
     """Largest variance of a group of columns, and which of them are on one side of its mean."""
     total = weights.sum()
     if len(weights) < 2 or not total > 0.0:
         return 0.0, np.zeros(len(weights), dtype=bool)
     away = (columns - (columns @ weights / total)[:, None]) * np.sqrt(weights)
-    gram = away.T @ away if away.shape[1] <= away.shape[0] else None
-    vector = np.random.default_rng(0).standard_normal(away.shape[1])
-    for _ in range(POWER_STEPS):
-        product = away.T @ (away @ vector) if gram is None else gram @ vector
-        size = float(np.linalg.norm(product))
-        if not size > 0.0:
+    vector = random_start(len(weights))
+    if away.shape[1] <= MOST_SQUARED:
+        gram = power = away.T @ away
+        scale = float(np.trace(gram))
+        if not scale > 0.0:
             return 0.0, np.zeros(len(weights), dtype=bool)
-        vector = product / size
+        for _ in range(POWER_STEPS.bit_length() - 1):
+            power = (power / scale) @ (power / scale)
+            scale = float(np.trace(power))
+            vector = power @ vector
+        vector = gram @ (vector / np.linalg.norm(vector))
+        size = float(np.linalg.norm(vector))
+    else:
+        for _ in range(POWER_STEPS):
+            vector = away.T @ (away @ vector)
+            size = float(np.linalg.norm(vector))
+            if not size > 0.0:
+                return 0.0, np.zeros(len(weights), dtype=bool)
+            vector /= size
     side = vector > 0.0
     return (size, side) if 0 < side.sum() < len(side) else (0.0, side)

@@ -23,9 +23,6 @@ Groups = Sequence[tuple[int, ...]]
 BLOCK_ROWS = 16_384
 """Rows of a block: few enough for the cache, many enough for the threads."""
 
-MANY_MISSING = 1 / 3
-"""Share of the features that are usually there above which a row misses many."""
-
 
 class LowRankMember:
     """One model of an ensemble: a low-rank model of features and labels.
@@ -88,24 +85,25 @@ class LowRankMember:
 class LabelEnsemble:
     """Several models whose probabilities of the labels are averaged.
 
-    The weights of the average depend on the kind of row: whether it misses none (kind 0), up to a
-    third (kind 1) or more (kind 2) of the features that were never missing at the fit.
+    The weights of the average depend on the kind of row: how many of ``missing_limits`` are below
+    the share that it misses of the features that were never missing at the fit. The last kind is a
+    row that misses everything.
 
     Parameters
     ----------
     members : sequence of LowRankMember
         The models. The ensemble asks them for ``shares`` and nothing else.
-    weights : array (3, members)
-        Weight of each member for each kind of row; rows sum to one.
+    weights : array (kinds, members)
+        Weight of each member for each kind of row, two more than limits; rows sum to one.
     always_there : array of int
         Positions of the features that were never missing at the fit.
-    many_missing : float
-        Share of these features above which a row misses many.
+    missing_limits : sequence of float
+        Shares of these features, rising. By default rows differ in whether they have anything.
 
     Examples
     --------
     >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
-    >>> ensemble = LabelEnsemble([LowRankMember(model, 1)], np.ones((3, 1)), np.array([0]))
+    >>> ensemble = LabelEnsemble([LowRankMember(model, 1)], np.ones((2, 1)), np.array([0]))
     >>> [shares] = ensemble.shares(np.array([[0], [-1]], dtype=np.int16), [(0,)])
     >>> shares.round(3)
     array([[0.818, 0.182],
@@ -117,12 +115,12 @@ class LabelEnsemble:
         members: Sequence[LowRankMember],
         weights: FloatArray,
         always_there: IntArray,
-        many_missing: float = MANY_MISSING,
+        missing_limits: Sequence[float] = (),
     ) -> None:
         self.members = tuple(members)
         self.weights = weights
         self.always_there = always_there
-        self.many_missing = many_missing
+        self.missing_limits = tuple(missing_limits)
 
     @classmethod
     def of_saved(cls, saved: SavedEnsemble, domain: Domain) -> Self:
@@ -131,7 +129,7 @@ class LabelEnsemble:
         Examples
         --------
         >>> member = np.array([[0.5, 0.5], [0.9, 0.2], [0.1, 0.8], [1.0, 0.0], [0.0, 1.0]])
-        >>> saved = SavedEnsemble(("y",), (member,), np.ones((3, 1)), (0,), 1 / 3)
+        >>> saved = SavedEnsemble(("y",), (member,), np.ones((2, 1)), (0,), ())
         >>> len(LabelEnsemble.of_saved(saved, Domain.of({"x": 2, "y": 2})).members)
         1
         """
@@ -140,7 +138,7 @@ class LabelEnsemble:
             for member in saved.members
         ]
         there = np.array(saved.always_there, dtype=np.intp)
-        return cls(members, saved.weights, there, saved.many_missing)
+        return cls(members, saved.weights, there, saved.missing_limits)
 
     def to_saved(self, targets: Sequence[str]) -> SavedEnsemble:
         """Return what a file holds of an ensemble for targets of these names.
@@ -148,7 +146,7 @@ class LabelEnsemble:
         Examples
         --------
         >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
-        >>> ensemble = LabelEnsemble([LowRankMember(model, 1)], np.ones((3, 1)), np.array([0]))
+        >>> ensemble = LabelEnsemble([LowRankMember(model, 1)], np.ones((2, 1)), np.array([0]))
         >>> ensemble.to_saved(["x1"]).members[0].shape
         (5, 2)
         """
@@ -157,7 +155,7 @@ class LabelEnsemble:
             tuple(member.stacked for member in self.members),
             self.weights,
             tuple(self.always_there.tolist()),
-            self.many_missing,
+            self.missing_limits,
         )
 
     def shares(self, codes: Codes, groups: Groups) -> list[FloatArray]:
@@ -167,7 +165,7 @@ class LabelEnsemble:
         --------
         >>> factors = [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5]] * 2]
         >>> member = LowRankMember(LowRankPMF([0.5, 0.5], factors), 2)
-        >>> ensemble = LabelEnsemble([member], np.ones((3, 1)), np.array([0]))
+        >>> ensemble = LabelEnsemble([member], np.ones((2, 1)), np.array([0]))
         >>> [first, both] = ensemble.shares(np.array([[0]], dtype=np.int16), [(0,), (0, 1)])
         >>> first.round(3), both.round(3)
         (array([[0.818, 0.182]]), array([[0.409, 0.409, 0.091, 0.091]]))
@@ -183,7 +181,7 @@ class LabelEnsemble:
         Examples
         --------
         >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
-        >>> ensemble = LabelEnsemble([LowRankMember(model, 1)], np.ones((3, 1)), np.array([0]))
+        >>> ensemble = LabelEnsemble([LowRankMember(model, 1)], np.ones((2, 1)), np.array([0]))
         >>> codes = np.array([[0], [1]], dtype=np.int16)
         >>> ensemble.map_blocks(codes, [(0,)], lambda shares: shares[0].argmax(axis=1))
         [array([0, 1])]
@@ -212,9 +210,10 @@ class LabelEnsemble:
         return [np.minimum(share, 1.0, out=share) for share in found]  # not above one by rounding
 
     def _kinds(self, codes: Codes) -> IntArray:
-        """Whether rows miss none (0), few (1) or many (2) of the features never missing before."""
+        """Return how many limits each row exceeds; one more where it misses everything."""
         if codes.min(initial=0) >= 0:
             return np.zeros(len(codes), dtype=np.intp)
-        missing = (codes[:, self.always_there] < 0).sum(axis=1)
-        many = missing > self.many_missing * len(self.always_there)
-        return np.asarray((missing > 0).astype(np.intp) + many)
+        missing = codes < 0
+        share = missing[:, self.always_there].sum(axis=1) / max(len(self.always_there), 1)
+        kinds = np.searchsorted(self.missing_limits, share, side="left")
+        return np.where(missing.all(axis=1), len(self.weights) - 1, kinds)

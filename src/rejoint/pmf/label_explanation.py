@@ -3,10 +3,11 @@
 The log-odds of a label given some of the features of a row are those that the classifier predicts
 with the others missing. A feature contributes the mean, over orders in which the features become
 known, of how much the log-odds rise when it does. Contributions of all features therefore sum to
-the log-odds of the prediction less those of the shares of the labels, which are the prediction
-with all features missing. Up to eight features that are there, the mean is over all orders (Shapley
-values). Beyond, it is over 32: the order of the columns begun at 16 evenly spaced columns, and
-the reverse of each. The explorer's page has the same rule (``ensemble.js``).
+the log-odds of the prediction less those of the shares of the labels at the fit, which are what a
+classifier predicts with all features missing (a joint model alone predicts its own probability of
+the labels there). Up to eight features that are there, the mean is over all orders (Shapley
+values). Beyond, it is over 32: the order of the columns begun at 16 evenly spaced columns, and the
+reverse of each. The explorer's page has the same rule (``ensemble.js``).
 """
 
 from collections.abc import Callable

@@ -62,7 +62,7 @@ class TargetModel:
     >>> patients = rj.datasets.asia().sample(500, random_state=0)
     >>> model = rj.JointClassifier(rank=2, random_state=0).fit(patients, "bronc").model_
     >>> model
-    TargetModel(predicts bronc from 7 variables, by 6 models; its pmf, a joint of rank 2, has a
+    TargetModel(predicts bronc from 7 variables, by 7 models; its pmf, a joint of rank 2, has a
         P(bronc | ...) of its own)
     >>> model.predict([{"smoke": "yes", "dysp": "yes"}, {"smoke": "no"}])
     array(['yes', 'no'], dtype='<U3')

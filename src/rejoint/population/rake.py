@@ -262,8 +262,9 @@ class OfComplete:
         mass = float(now[:-1].sum())
         if not mass > 0.0:
             return now
-        aim = aim_at(now[:-1] / mass, pull[:-1])
-        return np.append(aim * (mass / aim.sum()), now[-1])
+        # What a table has in cells without a record goes to the others: the mass stays.
+        aim = np.where(now[:-1] > 0.0, aim_at(now[:-1] / mass, pull[:-1]), 0.0)
+        return np.append(aim * (mass / (aim.sum() or 1.0)), now[-1])
 
     def miss(self, now: Array) -> float:
         """Share of the table's mass in wrong cells."""

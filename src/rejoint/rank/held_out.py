@@ -207,12 +207,17 @@ class Curve:
     """
 
     def __init__(self, folds: Sequence[Fold]) -> None:
-        self.mass = np.concatenate([fold.mass for fold in folds])
-        self.spread = np.concatenate([fold.spread for fold in folds])
-        self.total = float(self.mass.sum())
         self.logs: dict[int, FloatArray] = {}
         self.flat = 0  # ranks in a row that were no better
         self.ended = False
+        self.limit(folds)
+
+    def limit(self, folds: Sequence[Fold]) -> None:
+        """Judge by the first folds alone."""
+        self.mass = np.concatenate([fold.mass for fold in folds])
+        self.spread = np.concatenate([fold.spread for fold in folds])
+        self.total = float(self.mass.sum())
+        self.logs = {rank: logs[: len(self.mass)] for rank, logs in self.logs.items()}
 
     def add(self, rank: int, logs: FloatArray, flat: float) -> None:
         """Add a rank; the curve ends where ``flat`` in a row are no better by a standard error."""
@@ -353,6 +358,7 @@ class HeldOutSearch(Judge):
         self.ensemble.ended = solver is not None
         self.refined: Refined | None = None
         self.budget = policy.search_cells if cells is None else cells
+        self.given, self.spent = cells, 0.0
         self.behind = 0  # ranks in a row at which the ensemble is behind the mode
         self.stop = ""
         learn = min(fold.learn.total for fold in self.folds)
@@ -375,13 +381,41 @@ class HeldOutSearch(Judge):
         """Whether both curves are flat, or the budget is spent."""
         if self.mode.ended and self.ensemble.ended:
             return True
-        spent = sum(self.cost(tried) for tried in self.trials)
-        self.stop = "budget" if spent + self.cost(rank) > self.budget else ""
+        self.drop_folds(rank)
+        self.stop = "budget" if self.spent + self.cost(rank) > self.budget else ""
         return bool(self.stop)
 
     def cost(self, rank: int) -> float:
         """What a trial of a rank counts for, in cells times classes."""
-        return sum(f.learn.cells for f in self.folds) * rank * self.policy.passes_per_rank
+        passes = sum(pass_cells(fold.learn, rank, self.policy) for fold in self.folds)
+        return self.policy.passes_per_rank * passes
+
+    def allowed(self, rank: int) -> float:
+        """What the whole fit may cost if a rank is the largest that is tried."""
+        policy = self.policy
+        full = policy.passes_per_rank * pass_cells(self.data, rank, policy)
+        return self.given or max(policy.quick_cells, policy.full_fits * full)
+
+    def left(self, share: float, most: float) -> float:
+        """A share of what is left to spend, but no more than some number of cells."""
+        return min(share * max(self.allowed(max(self.trials)) - self.spent, 0.0), most)
+
+    def drop_folds(self, rank: int) -> None:
+        """Give up folds, the last one first, where a rank would cost too much on all of them."""
+        kept, most = len(self.folds), self.policy.tried_share * self.allowed(rank)
+        while len(self.folds) > 1 and self.spent + self.cost(rank) > most:
+            self.folds = self.folds[:-1]
+        if len(self.folds) < kept:
+            for curve in (self.mode, self.ensemble):
+                curve.limit(self.folds)
+            for tried, trials in self.trials.items():
+                self.trials[tried] = trials[: len(self.folds)]
+            self.scores = {tried: self.mode.score(tried) for tried in self.mode.logs}
+
+    def concentrations(self, rank: int) -> FloatArray:
+        """Concentrations of the prior that chains of a rank have found, or of the nearest one."""
+        tried = min(self.trials, key=lambda other: abs(np.log(other / rank)))
+        return np.asarray(np.median([t.concentrations for t in self.trials[tried]], axis=0))
 
     def next_between(self, policy: Policy) -> None:
         """Gaps are closed by merging classes."""
@@ -400,6 +434,7 @@ class HeldOutSearch(Judge):
         ]
         found = search(None, tasks, try_rank, session, thaw=Trial.thaw)
         self.trials[rank] = found
+        self.spent += self.cost(rank)
         if mode:
             logs = np.concatenate([trial.mode_logs for trial in found])
             self.mode.add(rank, logs, self.flat)
@@ -482,11 +517,12 @@ class HeldOutSearch(Judge):
         top = max((r for r in above if r <= policy.largest_merged), default=choice)
         below = [1, 1, *(r for r in tried if r < choice)]
         bottom = below[-2]
-        steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
-        cells = sum(fold.learn.cells for fold in self.folds) * top * (top - bottom) * steps
-        small = top <= policy.largest_merged and cells <= policy.merge_cells
+        cells = sum(merge_cost(fold.learn, top, bottom, policy) for fold in self.folds)
+        small = top <= policy.largest_merged
+        small = small and cells <= self.left(policy.merged_share, policy.merge_cells)
         if not small or top <= bottom + 1:
             return
+        self.spent += cells
         for k, fold in enumerate(self.folds):
             begun = self.trials[top][k]
             prior = make_prior(fold.learn, begun.concentrations)
@@ -501,6 +537,18 @@ class HeldOutSearch(Judge):
                     kept[k] = trial
         for rank in range(bottom + 1, top):
             self.mode.logs[rank] = np.concatenate([each.mode_logs for each in self.trials[rank]])
+
+
+def pass_cells(data: Data, rank: int, policy: Policy = DEFAULT) -> float:
+    """What a pass of a rank costs, in cells times classes of records."""
+    levels = policy.cells_per_level * data.layout.size
+    return (data.cells + levels) * rank + policy.cells_per_pass
+
+
+def merge_cost(data: Data, top: int, bottom: int, policy: Policy = DEFAULT) -> float:
+    """What merging classes one by one costs, in the same unit."""
+    steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
+    return steps * (top - bottom) * pass_cells(data, (top + bottom) // 2, policy)
 
 
 def draw_rows(data: Data, most: int, rng: np.random.Generator) -> Data:

@@ -21,20 +21,28 @@ from rejoint.estimation.starts import random_model
 from rejoint.messages import Countdown
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.rank.folds import Fold, make_folds
-from rejoint.rank.held_out import FOLDS, Curve, HeldOutSearch, Refined, merge_down, polish
+from rejoint.rank.held_out import (
+    FOLDS,
+    Curve,
+    HeldOutSearch,
+    Refined,
+    merge_cost,
+    merge_down,
+    pass_cells,
+    polish,
+)
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.search import search
 from rejoint.solver.session import Session
 
 
-def count_parts(data: Data, best: int, policy: Policy = DEFAULT) -> int:
+def count_parts(data: Data, best: int, cells: float, policy: Policy = DEFAULT) -> int:
     """Parts that judge while ranks around the best are refined; none where that costs too much."""
     if not 1 < best <= policy.largest_best:
         return 0
-    steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
-    each = data.cells * largest_refined(best) ** 2 / 2 * steps
+    each = merge_cost(data, largest_refined(best), 1, policy)
     wanted = np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS)
-    parts = int(min(wanted, policy.refine_cells / each))
+    parts = int(min(wanted, cells / each))
     return parts if parts >= 2 else 0
 
 
@@ -167,29 +175,40 @@ class RunOff:
     session: Session
     policy: Policy = DEFAULT
     plans: list[tuple[ChainPlan, FloatArray]] = field(default_factory=list)
+    draws: dict[ChainPlan, Sequence[Draw]] = field(default_factory=dict)
     mode_fits: bool = False
 
-    def add(
-        self, plan: ChainPlan, draws: Sequence[Draw], members: Sequence[Model] | None = None
-    ) -> None:
+    def add(self, plan: ChainPlan, draws: Sequence[Draw]) -> None:
         """Finish a candidate and judge it."""
         # Classes are not divided here, which takes long and serves all candidates alike.
         policy = replace(self.policy, pair_rounds=0)
-        passes, learn = policy.anchored_passes, self.fold.learn
         found = posterior_mean(
-            learn, draws, draws[-1].mean, passes, policy, ensemble=True, members=members
+            self.fold.learn,
+            draws,
+            draws[-1].mean,
+            policy.anchored_passes,
+            policy,
+            ensemble=True,
+            members=[self.mode] if plan.by_mode else None,
+            weight=plan.anchor,
         )
         # What was found is a model of the levels themselves.
         self.plans.append((plan, self.fold.judge.records.log_prob(found.model)))
-        if plan.at_mode and members is None and found.misfit is not None:
-            self.mode_fits = found.misfit.fits
+        self.draws[plan] = draws
+        if plan.at_mode and not plan.by_mode and found.misfit is not None:
+            # Many classes meet every table, whatever the form of the truth.
+            self.mode_fits = found.misfit.fits and plan.rank <= policy.largest_best
 
     def enter(
-        self, plans: Sequence[ChainPlan], starts: Sequence[Model], rival: FloatArray | None = None
+        self,
+        plans: Sequence[ChainPlan],
+        starts: Sequence[Model],
+        concentrations: FloatArray | None = None,
+        rival: FloatArray | None = None,
     ) -> None:
         """Run chains that go on from plan to plan, while they are not clearly behind a rival."""
-        sampler = Bayes(policy=self.policy)
-        chains = [sampler.chain(self.fold.learn, start, self.session.rng) for start in starts]
+        sampler, learn, rng = Bayes(policy=self.policy), self.fold.learn, self.session.rng
+        chains = [sampler.chain(learn, start, rng, concentrations) for start in starts]
         done = 0
         for plan in plans:
             kept, draws = set(plan.kept), []
@@ -202,7 +221,7 @@ class RunOff:
             done = plan.sweeps
             self.add(plan, draws)
             if plan.at_mode:
-                self.add(replace(plan, by_mode=True), draws, [self.mode])
+                self.add(replace(plan, by_mode=True), draws)
             if rival is not None and self.is_behind(self.plans[-1][1], rival):
                 return
 
@@ -227,6 +246,14 @@ class RunOff:
                 return own
         return plan
 
+    def settle(self) -> ChainPlan:
+        """The winner, with the smaller weight of its mean where that predicts better."""
+        plan = self.winner
+        freer = replace(plan, anchor=self.policy.ensemble_records[1])
+        self.add(freer, self.draws[plan])
+        logs = dict(self.plans)
+        return freer if self.fold.mass @ (logs[freer] - logs[plan]) > 0 else plan
+
 
 def plan_chains(
     data: Data,
@@ -248,18 +275,21 @@ def plan_chains(
     refined, best = found.refined, found.mode.best
     wide, gain, error = ensemble_lead(found)
     rank = max(wide if gain > 0 else best, min(policy.fewest_chain_classes, found.cap))
-    cold = sweeps_affordable(data, rank, policy.chains, policy.run_off_cells, policy)
+    cells = found.left(policy.chains_share, policy.run_off_cells)
+    cold = sweeps_affordable(data, rank, policy.chains, cells, policy)
     own = best if refined is None else max(refined.curve.near(1.0))
     if own == 1:  # which would answer that all variables are independent, beyond doubt
         return ChainPlan.from_random(rank, cold[-1], policy.chains)
     if gain > 0 and (refined is None or len(cold) == 1):
-        return ChainPlan.from_random(rank, cold[0], policy.chains)
-    most = data.cells * own * policy.chains * policy.sweeps_tried[-1] <= policy.run_off_cells
-    chains = policy.chains if most and refined is not None else policy.few_chains
-    sweeps = sweeps_affordable(data, own, chains, policy.mode_cells, policy)[-1]
-    plan = ChainPlan.from_mode(own, sweeps, chains)
+        few = ChainPlan.from_random(rank, cold[0], policy.trial_chains)
+        return replace(race(data, few, found, None, session, policy), chains=policy.chains)
+    every = policy.chains * policy.sweeps_tried[-1] * pass_cells(data, own, policy)
+    chains = policy.chains if every <= cells and refined is not None else policy.few_chains
+    most = found.left(policy.chains_share, policy.mode_cells)
+    plan = ChainPlan.from_mode(own, sweeps_affordable(data, own, chains, most, policy)[-1], chains)
     if refined is None:
-        return race(data, plan, found, None, session, policy)
+        shortest = policy.chains * policy.sweeps_tried[0] * pass_cells(data, rank, policy)
+        return race(data, plan, found, rank if shortest <= cells else None, session, policy)
     if gain < -policy.sure_errors * error or (len(cold) == 1 and gain <= 0):
         return plan
     return race(data, plan, found, rank, session, policy)
@@ -280,7 +310,8 @@ def is_wide(data: Data, found: HeldOutSearch, policy: Policy = DEFAULT) -> bool:
     Nothing is gained then by refining the ranks of modes.
     """
     wide, gain, error = ensemble_lead(found)
-    sweeps = sweeps_affordable(data, wide, policy.chains, policy.run_off_cells, policy)
+    cells = found.left(policy.chains_share, policy.run_off_cells)
+    sweeps = sweeps_affordable(data, wide, policy.chains, cells, policy)
     return len(sweeps) == 1 and gain > policy.sure_errors * error
 
 
@@ -288,7 +319,7 @@ def sweeps_affordable(
     data: Data, rank: int, chains: int, cells: float, policy: Policy = DEFAULT
 ) -> list[int]:
     """Numbers of sweeps that chains may have; one of them at the least."""
-    each = data.cells * rank * chains
+    each = chains * pass_cells(data, rank, policy)
     fit = [sweeps for sweeps in policy.sweeps_tried if each * sweeps <= cells]
     return fit or [policy.sweeps_tried[0]]
 
@@ -301,20 +332,23 @@ def race(
     session: Session,
     policy: Policy,
 ) -> ChainPlan:
-    """Race chains from a mode against the mode chosen, and chains from random starts of a rank.
+    """Race chains of a plan against the mode chosen, and chains from random starts of a rank.
 
-    Without ``rank`` there are no random starts. The winner is kept by the checkpoint.
+    Without ``rank`` there are no further random starts. The winner is kept by the checkpoint.
     """
     seed = int(session.rng.integers(2**62))
 
     def choose() -> dict[str, object]:
         fold = found.folds[0] if found.refined is None else found.refined.first
-        mode, start = found.models(found.choose())[0], found.models(own.rank)[0]
-        entered = RunOff(fold, mode, replace(session, rng=np.random.default_rng(seed)), policy)
-        entered.enter([own], [start] * own.chains)
+        mode, rng = found.models(found.choose())[0], np.random.default_rng(seed)
+        entered = RunOff(fold, mode, replace(session, rng=rng), policy)
+        starts = found.models(own.rank)[:1] * own.chains
+        if not own.at_mode:
+            starts = [random_model(fold.learn, own.rank, rng) for _ in range(own.chains)]
+        entered.enter([own], starts, found.concentrations(own.rank))
         if rank is not None:
-            enter_random(entered, data, rank)
-        return asdict(entered.winner)
+            enter_random(entered, data, found, rank)
+        return asdict(entered.settle())
 
     key = ""
     if session.checkpoint.active:
@@ -323,17 +357,18 @@ def race(
     return kept or ChainPlan(**session.checkpoint.memo(key, choose))
 
 
-def enter_random(found: RunOff, data: Data, rank: int) -> None:
+def enter_random(entered: RunOff, data: Data, found: HeldOutSearch, rank: int) -> None:
     """Enter chains from random starts of two ranks into a run-off."""
-    policy, learn, rng = found.policy, found.fold.learn, found.session.rng
-    rival = found.plans[0][1]
+    policy, learn, rng = entered.policy, entered.fold.learn, entered.session.rng
+    rival = entered.plans[0][1]
     most = max(int(min(data.total / policy.records_per_class, policy.most_classes)), 1)
     wider = min(4 * rank, int(np.clip(data.total / 60, 8, 100)), most)
+    cells = found.left(policy.chains_share, policy.run_off_cells)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
-        sweeps = sweeps_affordable(data, classes, policy.chains, policy.run_off_cells, policy)
+        sweeps = sweeps_affordable(data, classes, policy.chains, cells, policy)
         plans = [ChainPlan.from_random(classes, each, policy.chains) for each in sweeps]
         starts = [random_model(learn, classes, rng) for _ in range(policy.chains)]
-        found.enter(plans, starts, rival)
+        entered.enter(plans, starts, found.concentrations(classes), rival)
 
 
 def start_of(

@@ -19,7 +19,7 @@ from rejoint.estimation.ordinal_smoothing import Smooth, smooth_data, smooth_var
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.messages import Progress
 from rejoint.rank.criteria import EvidenceBound, InformationCriterion, SparseFit, fit_sparse
-from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, size_of
+from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, merge_cost, size_of
 from rejoint.rank.run_off import count_parts, is_wide, plan_chains, refine, start_of
 from rejoint.rank.selection import CriterionTable, Judge, Selection, search_ranks
 from rejoint.records.infer import Bins
@@ -288,8 +288,10 @@ def select_held_out(
     if ranks is None and solver is None:
         judge.merge_back()
         best = judge.choose()
-        parts = 0 if is_wide(data, judge, policy) else count_parts(data, best, policy)
+        most = judge.left(policy.refined_share, policy.refine_cells)
+        parts = 0 if is_wide(data, judge, policy) else count_parts(data, best, most, policy)
         if parts:
+            judge.spent += parts * merge_cost(data, best, 1, policy)
             judge.refined = refine(data, best, parts, session, policy)
         selection = judge.conclude()
     if not plan:
@@ -300,7 +302,8 @@ def select_held_out(
     if chains.at_mode:
         start = start_of(data, judge.models(chains.rank), session, policy)
     assert selection.ensemble is not None
-    ensemble = replace(selection.ensemble, plan=chains, start=start)
+    first = judge.concentrations(chains.rank)
+    ensemble = replace(selection.ensemble, plan=chains, start=start, concentrations=first)
     words = f"{selection.words} {describe_plan(chains)}"
     return replace(selection, ensemble=ensemble, words=words)
 

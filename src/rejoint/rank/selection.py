@@ -31,6 +31,8 @@ class EnsembleCurve:
         The chains that were chosen to answer.
     start : Model, optional
         Where these chains start, if at a mode.
+    concentrations : array, optional
+        Concentrations of the prior that they start with.
     """
 
     rank: int
@@ -38,6 +40,7 @@ class EnsembleCurve:
     scores: FloatArray
     plan: ChainPlan | None = None
     start: Model | None = None
+    concentrations: FloatArray | None = None
 
 
 #: Ranks that a sentence lists one by one at the most.

@@ -1,4 +1,4 @@
-"""Source: a file or standard input, unpacked, that can be opened more than once; its text."""
+"""Source: a file, a pipe or standard input, unpacked, which can be opened again; its text."""
 
 import gzip
 import io
@@ -27,12 +27,12 @@ _MARKS = {
 
 
 class Source:
-    """A file, or standard input (``-``), that can be opened more than once.
+    """A file, a pipe, or standard input (``-``), that can be opened more than once.
 
     Parameters
     ----------
     path : str or path
-        ``-`` is standard input, which is kept in memory so that it can be read twice.
+        ``-`` is standard input. What can be read only once, as a pipe, is kept in memory.
     groups : range, optional
         Row groups of a Parquet file to read; all by default.
     content : bytes, optional
@@ -81,8 +81,10 @@ class Source:
 
     @contextmanager
     def _raw(self) -> Iterator[BinaryIO]:
-        if str(self.path) == "-" or self._kept is not None:
-            yield self._in_memory()
+        if str(self.path) == "-" and self._kept is None:
+            self._kept = read_stdin()
+        if self._kept is not None:
+            yield io.BytesIO(self._kept)
             return
         try:
             file = open(self.path, "rb")  # noqa: SIM115 (closed below; errors of the body pass)
@@ -93,12 +95,18 @@ class Source:
         except IsADirectoryError:
             raise IsADirectoryError(f"'{self.name}' is a folder; name a file.") from None
         with file:
-            yield file
+            if file.seekable():
+                yield file
+            else:
+                self._kept = file.read()
+                yield io.BytesIO(self._kept)
 
-    def _in_memory(self) -> BinaryIO:
-        if self._kept is None:
-            self._kept = sys.stdin.buffer.read()
-        return io.BytesIO(self._kept)
+
+def read_stdin() -> bytes:
+    """Return all of standard input; raise an error in words where it is closed."""
+    if sys.stdin is None:
+        raise ValueError("Standard input is closed: name a file.")
+    return sys.stdin.buffer.read()
 
 
 class Beginning(NamedTuple):

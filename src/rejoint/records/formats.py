@@ -151,11 +151,10 @@ def _every(names: Sequence[str]) -> list[int]:
 
 def _parquet(source: Source, size: int | None, wanted: Wanted = _every) -> Iterator[Any]:
     with source.open() as file:
-        seekable = io.BytesIO(file.read()) if not hasattr(file, "fileno") else file
         if source.groups is None and _library(source, "Parquet") == "polars":
             import polars
 
-            table = polars.read_parquet(seekable)
+            table = polars.read_parquet(file)
             picked = [table.columns[at] for at in wanted(table.columns)]
             yield from _sliced(table.select(picked), size)
             return
@@ -164,7 +163,7 @@ def _parquet(source: Source, size: int | None, wanted: Wanted = _every) -> Itera
 
         try:
             # With a buffer, no column of a row group is in memory as a whole.
-            parts = pq.ParquetFile(seekable, buffer_size=_BUFFER if size else 0)
+            parts = pq.ParquetFile(file, buffer_size=_BUFFER if size else 0)
             names = parts.schema_arrow.names
             picked = [names[at] for at in wanted(names)]
             groups = range(parts.num_row_groups) if source.groups is None else source.groups
@@ -191,8 +190,6 @@ def rows_of_parquet(sources: Sequence[Source]) -> int | None:
     total = 0
     for source in sources:
         with source.open() as file:
-            if not hasattr(file, "fileno"):
-                return None
             total += int(pq.ParquetFile(file).metadata.num_rows)
     return total
 

@@ -390,10 +390,15 @@ def _binned(
     )
 
 
+#: Quantile bins of a column at the most: their edges take memory, however few the values are.
+MOST_BINS = 100_000
+
+
 def _quantiles(name: str, values: Floats, count: int, weight: Floats | None) -> Floats:
-    if count < 2:
+    if not 2 <= count <= MOST_BINS:
         raise ValueError(
-            f"Variable {name!r}: bins must be 2 or more, or a list of edges; not {count}."
+            f"Variable {name!r}: bins must be 2 or more, up to {MOST_BINS:,}, or a list of edges; "
+            f"not {count:,}."
         )
     if not len(values):
         raise _empty(name)

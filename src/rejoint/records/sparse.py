@@ -21,7 +21,7 @@ from rejoint.domain.variable import (
     check_handle_unknown,
     encode_column,
 )
-from rejoint.kernels import DefaultCodes, SparseCodes
+from rejoint.kernels import SparseCodes
 from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
 from rejoint.records.infer import (
@@ -433,33 +433,6 @@ class SparseRecords(BaseRecords):
         text, starts = taken.cells.tobytes(), (taken.cells.itemsize * taken.starts).tolist()
         keys = Counter(text[a:b] for a, b in pairwise(starts))
         return np.array([*keys.values()], dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class DefaultCodedRecords(SparseRecords):
-    """Records with the first level in nearly every variable; for estimates only.
-
-    Examples
-    --------
-    >>> cells = SparseCodes(np.array([0, 1, 1]), np.array([3]), (2, 2))
-    >>> DefaultCodedRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).to_records().codes
-    array([[0, 1],
-           [0, 0]], dtype=int8)
-    """
-
-    codes: DefaultCodes  # type: ignore[assignment]
-
-    def _merge(self) -> tuple[DefaultCodes, FloatArray]:  # type: ignore[override]
-        keys = self.codes.keys()
-        row = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first one
-        place = {key: n for n, key in enumerate(sorted(row))}
-        which = np.fromiter((place[key] for key in keys), np.intp, len(keys))
-        total = np.bincount(which, weights=self.sample_weight, minlength=len(place))
-        chosen = np.fromiter((row[key] for key in place), np.intp, len(place))
-        return self.codes[chosen], total.astype(np.float64)
-
-    def _twins(self, rows: IntArray) -> FloatArray:
-        return np.array([*Counter(self.codes[rows].keys()).values()], dtype=np.float64)
 
 
 def as_records(

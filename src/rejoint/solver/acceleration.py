@@ -27,16 +27,18 @@ def direction(slope: FloatArray, inverse: FloatArray, memory: Memory) -> FloatAr
     >>> direction(np.array([2.0]), np.array([9.9]), ((np.array([1.0]), np.array([4.0])),))
     array([-0.5])
     """
-    rest = slope.copy()
+    rest, scratch = slope.copy(), np.empty_like(slope)
     shares = []
     for move, change in reversed(memory):
-        share = float(np.vdot(move, rest) / np.vdot(move, change))
-        shares.append(share)
-        rest -= share * change
+        product = np.vdot(move, change)
+        share = float(np.vdot(move, rest) / product)
+        shares.append((share, product))
+        rest -= np.multiply(change, share, out=scratch)
     result: FloatArray = inverse * rest
-    for (move, change), share in zip(memory, reversed(shares), strict=True):
-        result += move * (share - float(np.vdot(change, result) / np.vdot(move, change)))
-    return -result
+    for (move, change), (share, product) in zip(memory, reversed(shares), strict=True):
+        back = share - float(np.vdot(change, result) / product)
+        result += np.multiply(move, back, out=scratch)
+    return np.negative(result, out=result)
 
 
 def remember(memory: Memory, move: FloatArray, change: FloatArray, most: int) -> Memory:

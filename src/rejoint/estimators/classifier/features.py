@@ -23,11 +23,12 @@ from rejoint.estimators.sklearn_input import (
     drop_weightless,
     name_by_position,
     name_columns,
+    weights_of,
 )
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import ColumnRule
 from rejoint.records.records import Records, drop_columns
-from rejoint.records.survey_design import as_weight
+from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_weight
 from rejoint.text import nearest, plural, show
 
 #: How the classifier reads columns: it has its own number of bins, bins columns of more than 15
@@ -36,22 +37,24 @@ CLASSIFIER_RULE = ColumnRule(most_levels=15, leave_out_ids=False, report=False)
 
 
 def read_features(
-    estimator: Any, X: Any, sample_weight: Any, policy: ClassifierPolicy
+    estimator: Any, X: Any, weights: WeightArguments, policy: ClassifierPolicy
 ) -> tuple[Records, FloatArray]:
     """Return records of the rows that have weight, and the weight of all rows."""
     refuse_non_table(X)
     X = check_columns(estimator, X, reset=True)
+    weights.check_arrays("X has the columns of the features alone;")
     if isinstance(X, Records):
-        weight = weight_of(X.sample_weight if sample_weight is None else sample_weight, len(X))
-        return Records(X.domain, X.codes[weight > 0], weight[weight > 0]), weight
+        made = Records.of(X, **weights.given)
+        weight = weights_of(made)
+        return replace(made.take(weight > 0), design=made.design), weight
     asked = policy if estimator.solver == "auto" else None
     declared = estimator.kinds, estimator.levels
-    return make_records(X, sample_weight, estimator.bins, *declared, policy=asked)
+    return make_records(X, weights, estimator.bins, *declared, policy=asked)
 
 
 def make_records(
     X: Any,
-    sample_weight: Any,
+    weights: WeightArguments = NO_WEIGHTS,
     bins: Any = "auto",
     kinds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
@@ -64,8 +67,8 @@ def make_records(
     ----------
     X : table
         Features.
-    sample_weight : array or None
-        Weight of each row.
+    weights : WeightArguments
+        Weights of the rows.
     bins : "auto", int, dict or None
         As JointClassifier takes it.
     kinds, levels, declared_bins : dict by name, optional
@@ -76,12 +79,11 @@ def make_records(
 
     Examples
     --------
-    >>> records, _ = make_records({"a": np.arange(100.0), "b": np.arange(100) % 3}, None)
+    >>> records, _ = make_records({"a": np.arange(100.0), "b": np.arange(100) % 3})
     >>> records.domain.shape
     (30, 3)
     """
-    weight = weight_of(sample_weight, take_apart(X).rows)
-    X, used = drop_weightless(X, sample_weight)
+    X, weights, raw = drop_weightless(X, weights)
     frame = take_apart(X)
     rule = CLASSIFIER_RULE
     if bins == "auto" and policy is None:
@@ -90,12 +92,14 @@ def make_records(
         count = bins
         if bins == "auto" and policy is not None:
             # Members join these to bins of their own, each with other edges.
-            count = policy.members * policy.count_bins(float(weight.sum()))
+            copies = weights.split(frame)[1].copies
+            records = frame.rows if copies is None else float(copies.sum())
+            count = policy.members * policy.count_bins(records)
         rule = replace(rule, few_bins=int(count), many_bins=int(count))
         bins = declared_bins
     frame = Frame(name_columns(frame), frame.columns, frame.rows)
-    made = Records.of(frame, kinds=kinds, levels=levels, bins=bins, sample_weight=used, rule=rule)
-    return made, weight
+    declared = {"kinds": kinds, "levels": levels, "bins": bins, "rule": rule}
+    return Records.of(frame, **weights.given, **declared), raw
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:

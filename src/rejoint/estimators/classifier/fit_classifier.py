@@ -4,14 +4,16 @@ Part A has one class for each label and part B several; both are trained for the
 features. Part G has several and is trained for the joint of both, which answers where features are
 missing. Each part has a few members, which differ in the fold that is held out and in their bins.
 Along a path the prior changes step by step, each fit goes on from the last one, and held-out labels
-say where to stop. Held-out labels also give the weights of the average, for rows without, with few
-and with many missing values. At last all members are trained further on all records, and one
-member of G becomes the joint that answers all other questions.
+say where to stop. Held-out labels also give the weights of the average, for rows by the share of
+their values that is missing; where nothing is known the prediction is the shares of the labels. At
+last all members are trained further on all records, and one member of G becomes the joint that
+answers all other questions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from time import perf_counter
 from typing import Any, Literal
 
@@ -22,9 +24,11 @@ from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.check import whole
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
+from rejoint.estimation.forecast import check_cost
 from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
 from rejoint.estimators.classifier.design import Coarsening, Design
 from rejoint.estimators.classifier.label_likelihood import (
+    LEAST,
     Form,
     LabelLikelihood,
     label_probabilities,
@@ -34,7 +38,7 @@ from rejoint.estimators.classifier.label_likelihood import (
 )
 from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.messages import Countdown
-from rejoint.model import Model
+from rejoint.model import Layout, Model
 from rejoint.pmf.label_ensemble import LowRankMember
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import deal, make_folds
@@ -45,8 +49,8 @@ from rejoint.solver.session import Report, Session, one_blas_thread
 from rejoint.solver.solver import Record, Run, Stop
 from rejoint.text import plural
 
-#: Places in ``ClassifierPolicy.missing_shares``.
-COMPLETE, FEW_MISSING, MANY_MISSING = 0, 1, 2
+#: The kind of rows that miss nothing; others are numbered by ``ClassifierPolicy.missing_limits``.
+COMPLETE = 0
 
 #: Name of the part that has learned rules.
 RULES = "rules"
@@ -69,9 +73,9 @@ class Fitted:
     ----------
     members : tuple of LowRankMember
         Whose conditional probabilities are averaged.
-    weights : array (3, members)
-        Weight of each of them, for rows as they were at the fit, and for rows that miss few and
-        many other values.
+    weights : array (kinds, members)
+        Weight of each of them, for rows as they were at the fit, for rows that miss more and more
+        other values, and for rows that miss everything.
     result : FitResult
         The fit of the model for everything.
     """
@@ -98,12 +102,17 @@ def fit_classifier(
         rank = whole("rank", rank)
     session = Session(rng, report)
     if solver == "auto":
+        data = InMemory.of(records, threads=1)
+        if rank != "auto":
+            check_cost(data, rank, draws=False)
         with one_blas_thread():
-            fit = ClassifierFit(InMemory.of(records, threads=1), targets, rank, policy, session)
+            fit = ClassifierFit(data, targets, rank, policy, session)
+            fit.design = records.design.text if records.design else ""
             return interruptible(session, fit.run, "return")
     if is_for_records(solver):
         result = estimate(records, rank, solver, random_state=rng, progress=False)
-        return Fitted((LowRankMember(result.pmf.mixture, targets),), np.ones((3, 1)), result)
+        weights = np.ones((len(policy.missing_limits) + 2, 1))
+        return Fitted((LowRankMember(result.pmf.mixture, targets),), weights, result)
     raise ValueError(
         f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object: "
         "estimation.Em() or estimation.Bayes()."
@@ -114,7 +123,7 @@ def fit_classifier(
 class Member:
     """One fold: how it bins features, records to learn from, held-out ones, and all records.
 
-    ``held`` are codes of held-out records with none, few and many values removed.
+    ``held`` are codes of held-out records with no, few, and more and more values removed.
     """
 
     joined: Coarsening
@@ -220,8 +229,8 @@ class ClassifierFit:
         self.rule_classes = max(1, min(policy.rule_classes, policy.most_rule_classes // count))
         self.clock = Clock(session.report)
         self.parts: list[Part] = []
-        self.weights = np.ones((3, 1))
-        self.words = ""
+        self.weights = np.ones((len(policy.missing_limits) + 1, 1))
+        self.words = self.design = ""
         self.members = list(self.make_members())
 
     @property
@@ -240,6 +249,7 @@ class ClassifierFit:
         patterns = self.patterns if data is self.every else self.find_patterns(labels)
         count = policy.members if data.total >= policy.fewest_records else 1
         shares = deal_folds(data, patterns, count, self.rng)
+        removed = [(0.0, 0.0), *pairwise((*policy.missing_limits, 1.0))]
         for k in range(count):
             joined = Coarsening.of(self.features, center, bins, (k - (count - 1) / 2) / count)
             mine = joined.apply(codes)
@@ -251,7 +261,7 @@ class ClassifierFit:
             yield Member(
                 joined,
                 LabelLikelihood.of(design, *parts, self.profiles, self.threads(len(there))),
-                tuple(remove_values(mine[gone], *s, self.rng) for s in policy.missing_shares),
+                tuple(remove_values(mine[gone], *pair, self.rng) for pair in removed),
                 patterns[gone],
                 held[gone],
                 partial(self.make_whole, joined, design),
@@ -313,13 +323,9 @@ class ClassifierFit:
     def train(self, part: Part, steps: int, data: Sequence[LabelLikelihood] | None = None) -> Part:
         """Take steps with each member."""
         data = data or [member.learn for member in self.members]
-        amount, policy = 0.2 / (5 * self.policy.steps * len(data)), self.policy
-        if part.name == RULES:
-            policy = replace(policy, least_gain=policy.rule_least_gain)
+        watch = partial(self.clock.work, 0.2 / (5 * self.policy.steps * len(data)))
         found = [
-            minimize(
-                each, part.form, parameters, steps, policy, partial(self.clock.work, amount)
-            ).parameters
+            minimize(each, part.form, parameters, steps, self.policy, watch).parameters
             for each, parameters in zip(data, part.parameters, strict=True)
         ]
         return replace(part, parameters=tuple(found))
@@ -330,7 +336,7 @@ class ClassifierFit:
         policy, owners = self.policy, self.owners(1)
         start = tuple(np.zeros((1 + m.learn.design.size, len(owners))) for m in self.members)
         part = Part("one class for each label", Form(owners, scale=policy.plain_scales[0]), start)
-        return self.follow(part, policy.plain_scales, policy.steps, self.complete_loss)[0]
+        return self.follow(part, policy.plain_scales, self.complete_loss, policy.steps)[0]
 
     def fit_bent(self, plain: Part) -> tuple[Part, bool]:
         """Part B: several classes for each label; rules where these are better by far."""
@@ -339,7 +345,7 @@ class ClassifierFit:
         policy, name = self.policy, f"{self.classes} classes for each label"
         self.clock.begin(name, 0.35)
         part = self.deviate(plain, name, Form(self.owners(self.classes), common=plain.form.scale))
-        part, loss = self.follow(part, policy.class_scales, policy.first_steps, self.complete_loss)
+        part, loss = self.follow(part, policy.class_scales, self.complete_loss)
         if part.form.scale >= policy.rule_trigger:
             found = self.fit_rules(part, loss)
             if found is not None:
@@ -393,20 +399,20 @@ class ClassifierFit:
         return Part(RULES, form, start)
 
     def fit_joint(self, plain: Part, rules: bool) -> Part:
-        """Part G: several classes for each label, trained for labels and features together."""
+        """Part G: several classes for each label, trained for labels and features together.
+
+        Numbers have no straight lines here: along nearly collinear columns these mislead where one
+        of the columns is missing, and smooth columns come near to a line by themselves.
+        """
         policy, name = self.policy, "labels and features together"
         self.clock.begin(name, 0.6)
         common = min(plain.form.scale, policy.joint_common)
         owners = self.owners(self.joint_classes)
         emphasis = policy.label_emphasis if self.has_many and not rules else 1.0
-        form = Form(owners, emphasis, 1.0, common=common)
-        scales = policy.rule_joint_scales if rules else policy.class_scales
-        if self.holed_loss(plain) > self.shares_loss():
-            # Straight lines along nearly collinear columns say nothing where one is missing.
-            plain = replace(plain, parameters=tuple(map(self.forget, plain.parameters)))
-            form = replace(form, linear=False)
-        part = self.deviate(plain, name, form)
-        return self.follow(part, scales, policy.first_steps, self.holed_loss)[0]
+        form = Form(owners, emphasis, 1.0, common=common, linear=False)
+        start = replace(plain, parameters=tuple(map(self.forget, plain.parameters)))
+        part = self.deviate(start, name, form)
+        return self.follow(part, policy.joint_scales, self.holed_loss)[0]
 
     def forget(self, parameters: FloatArray) -> FloatArray:
         """Parameters that know the shares of the labels alone."""
@@ -428,21 +434,22 @@ class ClassifierFit:
         self,
         part: Part,
         scales: Sequence[float],
-        first_steps: int,
         judge: Callable[[Part], float],
+        first_steps: int | None = None,
+        steps: int | None = None,
+        data: Sequence[LabelLikelihood] | None = None,
     ) -> tuple[Part, float]:
         """Go along scales until the held-out loss rises; return the best part and its loss."""
         best, least = part, np.inf
+        todo = first_steps or self.policy.first_steps
         for scale in scales:
-            steps = first_steps if np.isinf(least) else self.policy.steps
-            part = self.train(part.rescale(scale), steps)
-            loss = judge(part)
-            if loss < (1.0 - self.policy.noticeable) * least:
-                best, least = part, loss
-                if judge == self.complete_loss:
-                    self.offer([best])
-            elif loss > least:
+            part = self.train(part.rescale(scale), todo, data)
+            todo, loss = steps or self.policy.steps, judge(part)
+            if loss >= least:
                 break
+            best, least = part, loss
+            if judge == self.complete_loss:
+                self.offer([best])
         return best, least
 
     # -- Held-out labels ----------------------------------------------------------------------
@@ -473,21 +480,14 @@ class ClassifierFit:
 
     def holed_loss(self, part: Part) -> float:
         """Loss of rows with values removed."""
-        return 0.5 * (self.loss(part, FEW_MISSING) + self.loss(part, MANY_MISSING))
-
-    def shares_loss(self) -> float:
-        """Loss of the shares of the labels."""
-        likelihood = np.maximum(self.profiles.likelihood @ self.label_shares, 1e-300)
-        patterns = np.concatenate([m.patterns for m in self.members])
-        weight = self.held_weight()
-        return float(-weight @ np.log(likelihood[patterns]) / weight.sum())
+        return float(np.mean([self.loss(part, kind) for kind in range(1, len(self.weights))]))
 
     def weigh(self, rules: bool) -> None:
         """Weights of the parts for each kind of row, and the words on what was chosen."""
         weight = self.held_weight()
         found = [
             [self.probabilities(part, kind) for part in self.parts]
-            for kind in range(len(self.policy.missing_shares))
+            for kind in range(len(self.weights))
         ]
         self.weights = np.array([best_weights(np.stack(f), weight, self.policy) for f in found])
         if rules:
@@ -506,10 +506,14 @@ class ClassifierFit:
                     if share
                 )
             )
+        more = [
+            f"With {limit:.0%} and more of the values missing: {text}."
+            for limit, text in zip(self.policy.missing_limits, kinds[1:], strict=True)
+        ]
         scales = ", ".join(f"{part.name} {part.form.scale:g}" for part in self.parts)
         return (
             f"Weights by the log-loss of held-out labels, {plural(len(self.members), 'member')} of "
-            f"each part: {kinds[0]}. With few missing values: {kinds[1]}. With many: {kinds[2]}. "
+            f"each part: {kinds[0]}. {' '.join(more)} "
             f"In brackets: the log-loss of each part alone. Scales of the prior: {scales}."
         )
 
@@ -548,15 +552,10 @@ class ClassifierFit:
                 *make_model(held.design, part.form, part.parameters[0]), part.form.owners
             )[0]
 
-        form = replace(joint.form, conditional=policy.joint_label_weight)
+        form = replace(joint.form, conditional=policy.pmf_label_weight)
         part = Part("the joint", form, joint.parameters[k : k + 1])
-        best, least = part, np.inf
-        for scale in policy.joint_scales:
-            part = self.train(part.rescale(scale), policy.joint_steps, [member.learn])
-            loss = judge(part)
-            if loss >= least:
-                break
-            best, least = part, loss
+        steps = policy.pmf_steps
+        best, _ = self.follow(part, policy.pmf_scales, judge, steps, steps, [member.learn])
         return self.train(best, policy.refit_steps, [member.every()])
 
     def fit_few(self) -> Fitted:
@@ -570,7 +569,7 @@ class ClassifierFit:
         self.clock.begin("labels and features together", 1.0)
         part = self.deviate(start, "labels and features together", form)
         part = self.train(part, self.policy.first_steps)
-        self.parts, self.weights = [part], np.ones((3, 1))
+        self.parts = [part]
         self.words = "Too few records to hold any out: labels and features together."
         return self.make([part], Stop.STEPS)
 
@@ -585,13 +584,30 @@ class ClassifierFit:
             for member, parameters in zip(self.members, part.parameters, strict=True):
                 pmf = self.to_pmf(member, part.form, parameters)
                 members.append(LowRankMember(pmf, self.targets))
-                weights.append(share / len(self.members))
+                weights.append(np.append(share / len(self.members), 0.0))
+        members.append(LowRankMember(self.make_shares(), self.targets))
+        weights.append(np.arange(1 + len(self.weights)) == len(self.weights))  # nothing known
         middle = len(self.members) // 2
         if everything is None:
             last = parts[-1]
             everything = replace(last, parameters=last.parameters[middle : middle + 1])
         pmf = self.to_pmf(self.members[middle], everything.form, everything.parameters[0])
         return Fitted(tuple(members), np.array(weights).T, self.result(pmf, stop))
+
+    def make_shares(self) -> LowRankPMF:
+        """The shares of the labels, whatever the features are.
+
+        One step of EM without a prior leaves the shares of each target as they are in the records.
+        """
+        profiles, sizes = self.profiles, self.data.domain.shape[-self.targets :]
+        codes = np.ascontiguousarray(profiles.patterns.astype(np.int16))
+        mass = np.bincount(self.patterns, self.every.weight, len(codes)).astype(np.float64)
+        start = self.label_shares, np.vstack(profiles.tables), sizes
+        _, weights, counts = kernels.class_pass(codes, mass, *start)
+        tables = Layout(sizes).normalize(np.maximum(counts, LEAST))
+        center = self.data.center[: sum(map(len, self.features)), None]
+        stacked = np.vstack([np.repeat(center, len(profiles), axis=1), tables])
+        return self.data.to_pmf(Model(self.data.layout, weights / weights.sum(), stacked))
 
     def to_pmf(self, member: Member, form: Form, parameters: FloatArray) -> LowRankPMF:
         """A model of one member, over all levels of the domain, classes by falling weight."""
@@ -613,7 +629,7 @@ class ClassifierFit:
             [run],
             f"Log-likelihood {value:,.2f}",
             log_likelihood=value,
-            choice=self.words,
+            choice=f"{self.words} {self.design}".strip(),
             records=self.data.total,
         )
 
@@ -630,8 +646,12 @@ def deal_folds(
 ) -> FloatArray:
     """Weight of each record in each fold, (M, folds): each label is dealt out on its own.
 
-    Weights that are whole numbers count copies, which may fall into different folds.
+    Weights that are whole numbers count copies, which may fall into different folds. Clusters of a
+    survey are in one fold.
     """
+    if data.cluster_keys is not None:
+        part = data.divide(folds, rng)
+        return np.where(part[:, None] == np.arange(folds), data.weight[:, None], 0.0)
     found = np.zeros((len(patterns), folds))
     for pattern in np.unique(patterns):
         rows = np.flatnonzero(patterns == pattern)
@@ -659,15 +679,14 @@ def best_weights(found: FloatArray, weight: FloatArray, policy: ClassifierPolicy
 
     Examples
     --------
-    >>> found = np.array([[0.9] * 40, [0.2] * 40])
-    >>> best_weights(found, np.ones(40), ClassifierPolicy()).round(2)
-    array([0.92, 0.08])
+    >>> found = np.array([[0.9, 0.9, 0.1], [0.2, 0.2, 0.8]])
+    >>> best_weights(found, np.ones(3), ClassifierPolicy()).round(2)
+    array([0.67, 0.33])
     """
     shares = np.full(len(found), 1.0 / len(found))
     for _ in range(WEIGHT_STEPS):
         parts = shares[:, None] * found
-        before, shares = shares, policy.prior_records + parts / parts.sum(axis=0) @ weight
-        shares /= shares.sum()
+        before, shares = shares, parts / parts.sum(axis=0) @ weight / weight.sum()
         if np.abs(shares - before).max() < WEIGHT_CHANGE:
             break
     kept = np.where(shares >= policy.least_weight, shares, 0.0)

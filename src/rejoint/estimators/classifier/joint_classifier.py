@@ -43,6 +43,7 @@ from rejoint.pmf.label_explanation import LabelExplanation
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, side_by_side
 from rejoint.records.records import Records, drop_columns
+from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
 
 #: Share of records below which a feature counts as never missing.
@@ -70,7 +71,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         the joint model only (see :func:`rejoint.estimate`).
     bins : "auto", int, dict or None
         How columns of numbers are binned. By default those with more than 15 distinct values get
-        quantile bins, ``3 sqrt(n)`` for n records (24 to 192), which members join to ``sqrt(n)``
+        quantile bins, ``3 sqrt(n)`` for n records (at most 192), which members join to ``sqrt(n)``
         bins with edges of their own. An int is another number of bins; a dict or None is passed on
         to :meth:`Records.of`.
     class_weight : dict, list of dict, "balanced" or None
@@ -113,9 +114,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     level that the fit has not seen is missing.
 
     Models trained for the labels alone may predict poorly where features are missing. Models are
-    therefore also scored on records with values removed, and the average has other weights for rows
-    that miss up to a third, and for rows that miss more, of the columns which were (nearly) never
-    missing at the fit.
+    therefore also scored on records with values removed, and the weights of the average depend on
+    the share of the columns that a row misses, of those which were (nearly) never missing at the
+    fit. Where a row misses everything, the prediction is the shares of the labels at the fit.
 
     Ctrl-C raises :class:`rejoint.FitInterrupted`; the classifier is then fitted with what there was
     by then.
@@ -159,7 +160,15 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.progress = progress
         self.policy = policy
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        survey_weight: Any = None,
+        strata: Any = None,
+        clusters: Any = None,
+    ) -> Self:
         """Fit to rows and their labels.
 
         Parameters
@@ -171,6 +180,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             or a list of names, takes these columns out of X.
         sample_weight : array of shape (rows,), optional
             How many times each row counts.
+        survey_weight, strata, clusters : arrays of shape (rows,), optional
+            Those of a survey; see :meth:`Records.of`. Clusters are held out as a whole.
 
         Returns
         -------
@@ -185,7 +196,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         X, y = split_targets(X, y)
         policy = self.policy or DEFAULT_CLASSIFIER_POLICY
-        features, used = read_features(self, X, sample_weight, policy)
+        weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+        features, used = read_features(self, X, weights, policy)
         targets = read_targets(y, features.names, used)
         codes = targets.codes[used > 0]
         factor = label_weight(self.class_weight, targets, codes, used[used > 0])
@@ -205,7 +217,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.result_ = fitted.result
         self.pmf_ = fitted.result.pmf
         self.rank_ = self.pmf_.rank
-        ensemble = LabelEnsemble(fitted.members, fitted.weights, find_always_there(features))
+        ensemble = LabelEnsemble(
+            fitted.members, fitted.weights, find_always_there(features), policy.missing_limits
+        )
         self.model_ = TargetModel(self.pmf_, ensemble, self.target_names_)
         self._notes = fit_notes(self.result_, records=records, target=list(self.target_names_))
         if self.result_.interrupted:
@@ -427,7 +441,8 @@ def join(
     """Put features and labels side by side; ``factor`` multiplies the weight of each record."""
     domain = Domain((*features.domain.variables, *targets))
     weight = features.sample_weight if factor is None else factor * weights_of(features)
-    return Records(domain, np.hstack([features.codes, labels]), weight)
+    codes = np.hstack([features.codes, labels])
+    return Records(domain, codes, weight, features.design, features.cluster_keys)
 
 
 def find_always_there(features: Records) -> IntArray:

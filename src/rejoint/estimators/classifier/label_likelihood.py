@@ -15,7 +15,7 @@ label count, and one without.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,14 +156,17 @@ class LabelLikelihood:
         likelihood = self.profiles.likelihood[:, owners]
         for group in self.groups:
             share = likelihood[group.pattern]
-            mine = np.flatnonzero(share)
-            if len(mine) == 1:
-                f = mine[0]
+            some = np.flatnonzero(share)
+            if len(some) == 1:
+                f = some[0]
                 counts[0, f] += group.mass
                 counts[1:, f] += group.totals
                 value += group.mass * float(logs[0, f] + np.log(share[f]))
                 value += float(group.totals @ logs[1:, f])
                 continue
+            # Classes of one profile are neighbors, and a slice of them is quicker.
+            near = some[-1] - some[0] + 1 == len(some)
+            mine: Any = slice(some[0], some[-1] + 1) if near else some
             found = kernels.class_pass(
                 self.codes[group.rows],
                 self.weight[group.rows],
@@ -218,7 +221,8 @@ class Form:
         """Parameters of each class on the scale of scores, bias excluded, (P, F)."""
         found = self.scale * parameters[:-1, self.first :]
         if self.common:
-            found += self.common * parameters[:-1, : self.first][:, self.owners]
+            parts = found.reshape(len(found), self.first, -1)  # profiles have as many classes
+            parts += self.common * parameters[:-1, : self.first, None]
         return found
 
     def take_apart(self, slope: FloatArray, bias: FloatArray) -> FloatArray:
@@ -226,8 +230,8 @@ class Form:
         found = np.zeros((len(slope) + 1, self.first + len(self.owners)))
         found[:-1, self.first :] = self.scale * slope
         if self.common:
-            starts = np.flatnonzero(np.diff(self.owners, prepend=-1))
-            found[:-1, : self.first] = self.common * np.add.reduceat(slope, starts, axis=1)
+            parts = slope.reshape(len(slope), self.first, -1)
+            found[:-1, : self.first] = self.common * parts.sum(axis=2)
         found[-1, self.first :] = bias
         return found
 
@@ -244,20 +248,23 @@ def make_model(design: Design, form: Form, parameters: FloatArray) -> tuple[Mode
     combined = form.combine(parameters)
     scores = design.scores(combined) + np.log(design.shares)[:, None]
     top = np.maximum.reduceat(scores, layout.offsets[:-1])
-    logs = np.empty((1 + layout.size, scores.shape[1]))
-    sizes = np.log(layout.sums(np.exp(scores - layout.expand(top)))) + top
-    logs[1:] = scores - layout.expand(sizes)
+    stacked, logs = np.empty((2, 1 + layout.size, scores.shape[1]))
+    np.exp(scores - layout.expand(top), out=stacked[1:])
+    sums = layout.sums(stacked[1:])
+    stacked[1:] /= layout.expand(sums)
+    sizes = np.log(sums) + top
+    np.subtract(scores, layout.expand(sizes), out=logs[1:])
     logs[0] = parameters[-1, form.first :]
     if form.joint == 0.0:
         logs[0] += sizes.sum(axis=0)  # scores of complete rows do not depend on it
     highest = logs[0].max()
     logs[0] -= highest + np.log(np.exp(logs[0] - highest).sum())
-    stacked = np.maximum(np.exp(logs), LEAST)
-    return Model.from_stacked(layout, stacked), logs
+    stacked[0] = np.exp(logs[0])
+    return Model.from_stacked(layout, np.maximum(stacked, LEAST, out=stacked)), logs
 
 
 def objective(
-    data: LabelLikelihood, form: Form, parameters: FloatArray, policy: ClassifierPolicy
+    data: LabelLikelihood, form: Form, parameters: FloatArray
 ) -> tuple[float, FloatArray]:
     """Return what is minimized, and its slope in the parameters."""
     design, layout = data.design, data.design.layout
@@ -277,7 +284,7 @@ def objective(
     if not form.linear:
         slope[layout.size :] = 0.0
     push = parameters.copy()
-    push[-1] *= policy.bias_precision
+    push[-1] = 0.0  # the bias has no prior
     value += 0.5 * float(np.vdot(push, parameters))
     return value, form.take_apart(slope, bias) + push
 
@@ -302,7 +309,7 @@ def minimize(
     """Take quasi-Newton steps (L-BFGS); ``watch`` is told the objective after each."""
     data = data if form.joint else data.labelled
     least = policy.least_gain * float(data.weight.sum())
-    path = Path(parameters, *objective(data, form, parameters, policy))
+    path = Path(parameters, *objective(data, form, parameters))
     for _ in range(steps):
         after = step(data, form, path, policy)
         watch(after.objective)
@@ -314,13 +321,11 @@ def minimize(
 
 def step(data: LabelLikelihood, form: Form, path: Path, policy: ClassifierPolicy) -> Path:
     """One quasi-Newton step, shortened until it descends; the same path if none does."""
-    most = policy.largest_move / max(form.scale, form.common)
     move = acceleration.direction(path.slope, first_guess(path), path.memory)
-    move = np.clip(move, -most, most)
     promised, share = float(np.vdot(path.slope, move)), 1.0
     for _ in range(12 if promised < 0 else 0):
         there = path.parameters + share * move
-        value, slope = objective(data, form, there, policy)
+        value, slope = objective(data, form, there)
         gain = value - path.objective
         if gain <= 1e-4 * share * promised:
             pair = share * move, slope - path.slope

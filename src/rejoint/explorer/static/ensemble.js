@@ -148,7 +148,7 @@ function overOrders(none, value) {
 function shares(variables, ensemble, levels, labels) {
   const { members, weights, targets } = ensemble;
   const features = [...variables.keys()].filter((n) => !targets.includes(n) && levels[n] >= 0);
-  const kind = kindOf(ensemble, levels);
+  const kind = kindOf(ensemble, levels, features);
   const out = new Float64Array(countCells(variables, labels));
   members.forEach((member, k) => {
     const weight = members.length === 1 ? 1 : weights[kind * members.length + k];
@@ -162,10 +162,12 @@ function shares(variables, ensemble, levels, labels) {
   return out;
 }
 
-/** Whether a row misses none (0), some (1) or many (2) of the features that were always there. */
-function kindOf({ alwaysThere, manyMissing }, levels) {
-  const missing = alwaysThere.filter((n) => levels[n] < 0).length;
-  return (missing > 0 ? 1 : 0) + (missing > manyMissing * alwaysThere.length ? 1 : 0);
+/** How many limits are below the share that a row misses of the features that were always there; one
+ * more than all of them where none of the `features` is known. */
+function kindOf({ alwaysThere, missingLimits }, levels, features) {
+  if (!features.length) return missingLimits.length + 1;
+  const missing = alwaysThere.filter((n) => levels[n] < 0).length / Math.max(alwaysThere.length, 1);
+  return missingLimits.filter((limit) => limit < missing).length;
 }
 
 /** Class posterior of a row. Of a row that is impossible, the limit of a vanishing floor under all

@@ -58,9 +58,10 @@ function readEnsemble(model, plain) {
   const members = plain.members.map((member) => readJoint(model, member, " of the ensemble"));
   const weights = floats(plain.member_weights, "weights of the ensemble");
   const targets = plain.targets.map((name) => model.index.get(name));
-  if (weights.length !== 3 * members.length || targets.includes(undefined))
+  const limits = plain.missing_limits;
+  if (weights.length !== (limits.length + 2) * members.length || targets.includes(undefined))
     throw new PageError("The model is damaged: its ensemble does not fit its variables.");
-  return { targets, members, weights, alwaysThere: plain.always_there, manyMissing: plain.many_missing };
+  return { targets, members, weights, alwaysThere: plain.always_there, missingLimits: limits };
 }
 
 /** The posterior draws as joints, each with its `share` of them; read when first asked for. */
