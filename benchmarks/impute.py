@@ -60,16 +60,22 @@ KNOWN = {
     "CreditCard": "AER",
     "diabetes": "sklearn",
     "Wage": "ISLR",
-}
-
-#: Sets that were first run when the methods were fixed.
-ASIDE = {
     "College": "ISLR",
     "SLID": "carData",
     "Mroz": "carData",
     "evals": "openintro",
     "Hitters": "ISLR",
     "TeachingRatings": "AER",
+}
+
+#: Sets that were first run when the methods were fixed.
+ASIDE = {
+    "Salaries": "carData",
+    "Carseats": "ISLR",
+    "ncbirths": "openintro",
+    "Affairs": "AER",
+    "mpg": "ggplot2",
+    "SwissLabor": "AER",
 }
 
 #: Columns that identify rows, repeat another one, or have one value.

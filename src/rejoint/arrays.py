@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
+Single = NDArray[np.float32]
 
 #: A number for each record that is the same within a cluster.
 Keys = NDArray[np.int64]

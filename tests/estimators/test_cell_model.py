@@ -11,12 +11,21 @@ from scipy.special import expit
 
 import rejoint as rj
 from rejoint.domain.labels import Bin
-from rejoint.estimators.imputer.cell_model import FeatureMap
-from rejoint.estimators.imputer.class_members import ClassMembers, fit_members
-from rejoint.estimators.imputer.incomplete_gaussian import IncompleteGaussian
-from rejoint.estimators.imputer.kernel_ridge import KernelRidge, fit_ridge
-from rejoint.estimators.imputer.level_logistic import LevelLogistic
-from rejoint.estimators.imputer.number_spread import NumberSpread, spread_values
+from rejoint.estimators.imputer.column_learner import (
+    Forest,
+    KernelRidge,
+    LevelLogistic,
+    LevelPool,
+    NumberSpread,
+    fit_ridge,
+    spread_values,
+)
+from rejoint.estimators.imputer.row_completion import (
+    ClassMembers,
+    FeatureMap,
+    IncompleteGaussian,
+    fit_members,
+)
 from rejoint.model import Model
 from rejoint.solver.session import Session
 
@@ -118,8 +127,8 @@ def test_draws_of_a_ridge_differ_as_refits_to_new_data():
     X -= X.mean()
     ridge, _ = KernelRidge.fit(X, 2 * X[:, 0] + 0.5 * rng.normal(size=200), np.ones(200), rng)
     new = np.array([[0.0], [1.0], [2.0]])
-    found = np.array([ridge.draw(rng).predict(new) for _ in range(400)])
-    np.testing.assert_allclose(found.mean(axis=0), ridge.predict(new), atol=0.03)
+    found = np.array([ridge.deviate(rng).predict(new) for _ in range(400)])
+    np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=0.03)
     line = 0.5 * np.sqrt(1 / 200 + new[:, 0] ** 2 / (X**2).sum())
     # 50 draws are kept: a deviation errs by 10 %, and the curve adds some.
     assert (found.std(axis=0) > 0.75 * line).all()
@@ -168,13 +177,72 @@ def test_logistic_regressions_find_a_boundary():
     X = rng.normal(size=(3000, 2))
     truth = expit(2.0 * X[:, 0] - 1.0)
     codes = (rng.random(3000) < truth).astype(np.intp)
-    logistic = LevelLogistic.fit(X, codes, 3, np.ones(3000))
-    table = logistic.predict(X, np.full((3000, 3), 0.2))
+    before = np.full((3000, 3), 0.2)
+    logistic, _ = LevelLogistic.fit(X, codes, before, np.ones(3000), rng)
+    table = logistic.predict(X, before)
     assert logistic.levels.tolist() == [0, 1]
     # The level that never occurs keeps its share of the sum, which is one and 0.2.
     np.testing.assert_allclose(table[:, 2], 0.2 / 1.2, atol=0.03)
     # Standard errors of the coefficients are about 0.07.
     np.testing.assert_allclose(table[:, 1] * 1.2, truth, atol=0.08)
+
+
+def test_draws_of_a_logistic_regression_have_its_standard_error():
+    """Without a slope, the logit of a share p of n has the standard error 1 / sqrt(n p q)."""
+    rng = np.random.default_rng(7)
+    codes = (np.arange(400) < 100).astype(np.intp)
+    before, X = np.full((400, 2), 0.5), np.zeros((400, 1))
+    logistic, _ = LevelLogistic.fit(X, codes, before, np.ones(400), rng)
+    table = np.array([[0.75, 0.25]])
+    drawn = [logistic.move(table, X[:1], logistic.deviate(rng))[0] for _ in range(400)]
+    logits = np.log(np.array(drawn)[:, 1] / np.array(drawn)[:, 0])
+    # 50 draws are kept: a deviation errs by 10 %.
+    assert logits.std() == pytest.approx(1 / np.sqrt(400 * 0.25 * 0.75), rel=0.35)
+    assert np.sum(drawn, axis=1) == pytest.approx(np.ones(400))
+
+
+def test_a_forest_finds_rows_that_are_alike_and_learns_nothing_from_noise():
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(60), 5)
+    X, y = rng.normal(size=(60, 2))[who], rng.normal(size=60)[who]
+    forest, left_out = Forest.fit(X, y[:, None], np.ones(300), 20, rng)
+    assert np.corrcoef(left_out[:, 0], y)[0, 1] > 0.95
+    assert forest.predict(X)[:, 0] == pytest.approx(y, abs=1e-5)  # single precision
+    noise = rng.normal(size=(300, 3))
+    _, left_out = Forest.fit(noise, y[:, None], np.ones(300), 20, rng)
+    # Four standard errors of a correlation of 300, as if values did not repeat.
+    assert abs(np.corrcoef(left_out[:, 0], y)[0, 1]) < 4 / np.sqrt(300)
+
+
+def test_pooled_levels_trust_the_better_part_and_temper_a_bold_one():
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0.2, 0.8, size=2000)
+    codes = (rng.random(2000) < truth).astype(np.intp)
+    good = np.stack([1 - truth, truth], axis=1)
+    bold, noise = good**3, rng.uniform(0.3, 0.7, size=(2000, 1))
+    bold /= bold.sum(axis=1, keepdims=True)
+    parts = [bold, np.hstack([noise, 1 - noise])]
+    pool = LevelPool.fit(parts, codes, np.ones(2000))
+    # A third undoes the cube; the standard error of a power is about 0.03.
+    assert pool.powers == pytest.approx([1 / 3, 0.0], abs=0.15)
+    assert np.abs(pool.mix(parts) - good).mean() < 0.03
+
+
+def test_intervals_of_few_values_hold_as_many_as_they_say():
+    """Whole numbers around a prediction: equal tails alone hold too many."""
+    rng = np.random.default_rng(0)
+    predicted = rng.uniform(1, 6, size=500)
+    truth = np.clip(np.round(predicted + 0.7 * rng.normal(size=500)), 0, 7)
+    number = rj.Variable("number", tuple(range(8)), "ordinal")
+    classes, ones = np.full((500, 8), 1 / 8), np.ones(500)
+    spread = NumberSpread.fit(number, classes, predicted, ones, truth, 1.0, rng)
+    found = spread.table(classes, predicted, ones)
+    held = {}
+    for tail in (spread.tail(0.8), 0.1):
+        low, high = (spread.quantile(found, np.full(500, t)) for t in (tail, 1 - tail))
+        held[tail] = np.mean((low <= truth) & (truth <= high))
+    assert held[spread.tail(0.8)] == pytest.approx(0.8, abs=0.02)  # one of a hundred quantiles
+    assert held[0.1] > 0.83
 
 
 AGE = rj.Variable("age", (Bin(0, 18), Bin(18, 65)), contents=[[(3, 1)], [(20, 3), (60, 1)]])
@@ -291,6 +359,20 @@ def test_numbers_are_predicted_better_than_by_the_joint(holes, imputer):
         assert errors["learner", name] < 0.95 * errors["joint", name]
 
 
+def test_rows_that_repeat_each_other_are_found():
+    """Five courses of each of 40 teachers, whose traits have nothing to do with each other."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(40), 5)
+    traits = rng.normal(size=(40, 3))[who]
+    full = pd.DataFrame(traits, columns=["age", "beauty", "voice"])
+    full["size"] = rng.normal(size=200)
+    missing = full.mask(rng.random(full.shape) < 0.15)
+    filled = rj.JointImputer(rank=2, n_init=1, bins=8, random_state=0).fit_transform(missing)
+    gone = missing["age"].isna()
+    error = np.sqrt(np.mean((filled["age"] - full["age"])[gone] ** 2)) / full["age"].std()
+    assert error < 0.5  # of the regression alone: 0.64
+
+
 def test_intervals_hold_as_often_as_they_say(holes, imputer):
     full, missing = holes
     held = []
@@ -360,8 +442,13 @@ def test_a_saved_imputer_gives_the_same_numbers(suffix, tmp_path, holes, imputer
     pd.testing.assert_frame_equal(first, second)
 
 
-def test_a_broken_file_is_refused(tmp_path, imputer):
+def _zeros(part, name):
+    return [0] * len(part["arrays"][name]["values"])
+
+
+def test_a_broken_file_is_refused(tmp_path):
     path = tmp_path / "imputer.json"
+    imputer = rj.JointImputer(rank=2, bins=5, random_state=0).fit(table(40)[["x", "side"]])
     imputer.save(path)
     whole = json.loads(path.read_text())
 
@@ -377,10 +464,14 @@ def test_a_broken_file_is_refused(tmp_path, imputer):
         rj.load(broken(lambda part: part["settings"].update(numbers=[99])))
     with pytest.raises(ValueError, match="do not fit together"):
         rj.load(broken(lambda part: part["arrays"].pop("mean")))
-    with pytest.raises(ValueError, match="has an array of shape"):
+    with pytest.raises(ValueError, match="mean is no array of 1 axes"):
         rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[2, 0], values=[])))
     with pytest.raises(ValueError, match="corrupt"):
         rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[7, 7])))
+    loop = "numbers_0_forest.right"  # a node that leads back to the root
+    assert max(whole["estimator"]["arrays"][loop]["values"]) > 0
+    with pytest.raises(ValueError, match="learner of 'x' in the imputer is not whole"):
+        rj.load(broken(lambda part: part["arrays"][loop].update(values=_zeros(part, loop))))
 
 
 def test_ctrl_c_leaves_the_joint(monkeypatch, holes):

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
@@ -238,24 +239,24 @@ def test_multiple_imputation_carries_the_uncertainty_of_the_model():
     assert shares.std() < 0.02
 
 
-def test_intervals_of_a_mean_hold():
-    """Half of a column missing given another: the mean is held nearly as often as can be.
-
-    A normal regression with drawn coefficients, which is the true model, holds it in 24 of 30 such
-    simulations; draws around one regression, pulled to the middle by the largest value seen, in 19.
-    """
-    held = 0
-    for seed in range(12):
+def test_intervals_of_a_mean_and_of_a_share_hold():
+    """Half of two columns missing given a third: intervals hold as often as chance allows."""
+    held, runs = np.zeros(2), 15
+    for seed in range(runs):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=150)
-        y = x + rng.normal(size=150)
-        X = pd.DataFrame({"x": x, "y": np.where(rng.random(150) < 1 / (1 + np.exp(-x)), np.nan, y)})
+        chance = 1 / (1 + np.exp(-x))
+        X = pd.DataFrame({"x": x, "y": x + rng.normal(size=150)})
+        X["z"] = np.where(rng.random(150) < chance, "a", "b")
+        X[["y", "z"]] = X[["y", "z"]].mask(rng.random((150, 2)) < chance[:, None])
         imputer = rj.JointImputer(rank=2, n_init=1, bins=8, random_state=seed).fit(X)
-        columns = [table["y"] for table in imputer.impute(X, n_draws=8)]
-        means, variances = zip(*[(y.mean(), y.var() / 150) for y in columns], strict=True)
-        pooled = rj.pool(means, variances, level=0.9)
-        held += pooled.low <= 0 <= pooled.high
-    assert held >= 8
+        tables = imputer.impute(X, n_draws=8)
+        means = np.array([[t["y"].mean(), (t["z"] == "a").mean()] for t in tables])
+        spreads = np.array([t["y"].var() for t in tables]), means[:, 1] * (1 - means[:, 1])
+        pooled = rj.pool(means, np.stack(spreads, axis=1) / 150, level=0.9)
+        held += (pooled.low <= [0.0, 0.5]) & (pooled.high >= [0.0, 0.5])
+    # If intervals hold in 90 %, fewer than this occur in one of a thousand such tests.
+    assert (held >= binom.ppf(0.001, runs, 0.9)).all(), held
 
 
 def test_draws_repeat_with_the_seed(fitted, frame):
@@ -318,7 +319,8 @@ def test_binned_numbers():
     # The mean of a group: its 250 values have a standard error of 0.06, draws of it 0.14.
     for k in (0, 1):
         mine = group[:100] == k
-        assert expect[mine].mean() == pytest.approx(10 * k, abs=0.2)
+        # The model leaves some percent to bins of the other group, ten away.
+        assert expect[mine].mean() == pytest.approx(10 * k, abs=0.4)
         assert draw[mine].mean() == pytest.approx(10 * k, abs=0.6)
         # Not the deviation: the model leaves a percent or two to bins of the other group.
         assert draw[mine].quantile(0.8) - draw[mine].quantile(0.2) == pytest.approx(1.68, abs=0.6)

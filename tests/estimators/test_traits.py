@@ -8,14 +8,17 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from rejoint.estimators import TraitPolicy
-from rejoint.estimators.recommender.choice_model import chosen_share, logits, sample_choices
-from rejoint.estimators.recommender.rating_model import (
+from rejoint.estimators.recommender.ratings import RatingLevels
+from rejoint.estimators.recommender.trait_model import (
     RatingModel,
     Standard,
+    as_grades,
+    as_standardized,
+    chosen_share,
+    logits,
+    sample_choices,
     sample_ratings,
 )
-from rejoint.estimators.recommender.ratings import RatingLevels
-from rejoint.estimators.recommender.trait_model import as_grades, as_standardized
 from rejoint.estimators.recommender.traits import (
     PointPrior,
     Side,
@@ -148,9 +151,9 @@ def test_choices_of_a_known_world():
     chosen = as_cells(sparse.csr_array((rng.random(truth.shape) < truth).astype(float)))
     sweeps, shares = sample_choices(chosen, (None, None), 6, POLICY, rng), []
     for k, draw in zip(range(24), sweeps, strict=False):
-        assert draw.offsets.tolist() == [0.0, 0.0]
+        assert draw.scale.tolist() == [0.0, 0.0]
         if k >= 4:
-            shares.append(chosen_share(logits(draw.users, draw.items), draw.offsets))
+            shares.append(chosen_share(logits(draw.users, draw.items), draw.scale))
     found = np.mean(shares, axis=0)
     assert found.mean() == pytest.approx(truth.mean(), abs=0.01)
     alone = np.abs(chosen.toarray().mean(axis=0) - truth).mean()
@@ -166,9 +169,7 @@ def test_expected_numbers_of_grades_are_those_observed():
     sweeps = sample_choices(grades, (None, None), 2, POLICY, rng)
     draw = [next(sweeps) for _ in range(12)][-1]
     x = logits(draw.users, draw.items).astype(np.float64)
-    odds = np.stack(
-        [draw.offsets[0] * np.exp(0.3 * x), draw.offsets[1] * np.exp(0.7 * x), np.exp(x)]
-    )
+    odds = np.stack([draw.scale[0] * np.exp(0.3 * x), draw.scale[1] * np.exp(0.7 * x), np.exp(x)])
     expected = (odds / (1 + odds.sum(axis=0))).sum(axis=(1, 2))
     observed = [np.isclose(grades.data, g).sum() for g in (0.3, 0.7, 1.0)]
     assert expected == pytest.approx(observed, rel=0.05)

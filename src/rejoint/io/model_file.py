@@ -137,6 +137,38 @@ class SavedModel(NamedTuple):
     estimator: SavedEstimator | None = None
 
 
+def check_axes(
+    arrays: Mapping[str, NDArray[Any]], axes: Mapping[str, str], sizes: dict[str, int]
+) -> None:
+    """Check that arrays are finite numbers and fit together.
+
+    Parameters
+    ----------
+    arrays : mapping
+        At least those that ``axes`` names; a missing one is a KeyError.
+    axes : mapping
+        For each array, a letter for each of its axes. Axes of one letter have one length.
+    sizes : dict
+        Lengths that are known; those that are found are added.
+
+    Examples
+    --------
+    >>> check_axes({"a": np.ones((2, 3)), "b": np.ones(4)}, {"a": "mn", "b": "n"}, {})
+    Traceback (most recent call last):
+    ...
+    ValueError: b has an axis of length 4, not 3
+    """
+    for name, letters in axes.items():
+        array = arrays[name]
+        if array.ndim != len(letters) or array.dtype.kind not in "iuf":
+            raise ValueError(f"{name} is no array of {len(letters)} axes of numbers")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} has numbers that are not finite")
+        for letter, length in zip(letters, array.shape, strict=True):
+            if sizes.setdefault(letter, length) != length:
+                raise ValueError(f"{name} has an axis of length {length}, not {sizes[letter]}")
+
+
 def write_model(path: Path, model: SavedModel) -> None:
     """Write a model to a file, whole or not at all.
 

@@ -1,43 +1,60 @@
 """CellModel: what a missing cell holds, given the observed cells of its row.
 
 The joint answers for every cell. Where there are enough records, learners of each column know
-better. All columns are completed in two ways: by latent classes (several models, each fitted
-without some of the cells) and by a normal distribution. A learner predicts its column from the
-others, completed by the mean of both, and from what classes and normal distribution say of the
-column itself. It learns from observed cells, as if each were missing: what completed the other
-columns of its row has not seen it. A learner of numbers is a ridge regression, whose errors in
-left-out cells calibrate the distribution around it. The distribution of a category is the mean of
-the joint's, that of the classes, and that of a logistic regression.
+better. All columns are completed: by latent classes (several models, each fitted without some of
+the cells), by a normal distribution, and by forests. A learner predicts its column from the others,
+and from what classes and normal distribution say of the column itself. It learns from observed
+cells, as if each were missing: what completed the other columns of its row has not seen it. A
+learner of numbers averages a ridge regression and a forest; their errors in left-out cells
+calibrate the distribution around the prediction. The distribution of a category is that of the
+classes, of a logistic regression and of a forest, as a product of powers.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeVar, cast, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
-from rejoint.domain.domain import Domain
 from rejoint.estimation.ordinal_smoothing import Smooth
-from rejoint.estimators.imputer.class_members import ClassMembers, fit_members
-from rejoint.estimators.imputer.incomplete_gaussian import IncompleteGaussian
-from rejoint.estimators.imputer.kernel_ridge import KernelRidge
-from rejoint.estimators.imputer.level_logistic import LevelLogistic
-from rejoint.estimators.imputer.number_spread import NumberSpread, spread_values
+from rejoint.estimators.imputer.column_learner import (
+    TREES,
+    CategoryLearner,
+    Forest,
+    KernelRidge,
+    NumberLearner,
+    NumberSpread,
+    spread_values,
+    stack,
+)
+from rejoint.estimators.imputer.row_completion import (
+    ClassMembers,
+    ColumnForest,
+    Completed,
+    FeatureMap,
+    IncompleteGaussian,
+    RowCompletion,
+    fit_members,
+)
+from rejoint.io.model_file import check_axes
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.log_prob import posteriors
 from rejoint.solver.session import Session, one_blas_thread
 
+T = TypeVar("T")
+
 #: Records with a value that a column needs for a learner of its own.
 FEWEST_RECORDS = 30
 
 #: Rows that are learnt from, and these times variables times features, which are in memory.
-MOST_ROWS, MOST_CELLS = 10_000, 2e7
+MOST_ROWS, MOST_CELLS = 10_000, 1e7
 
-#: Indicators of levels of all categories, of one of them, and the records that one needs.
-MOST_INDICATORS, MOST_OF_ONE, RECORDS_OF_ONE = 100, 12, 3
+#: Cells that forests complete, over all learners; where there are more, there are no forests.
+MOST_PREDICTIONS = 1e6
 
 #: Features of a learner: those most correlated with its column.
 MOST_FEATURES = 150
@@ -45,104 +62,44 @@ MOST_FEATURES = 150
 #: Rows whose cells are answered at a time.
 BLOCK_ROWS = 4_000
 
-
-@dataclass(frozen=True, eq=False)
-class FeatureMap:
-    """How variables become columns: standardized numbers, and indicators of levels.
-
-    Parameters
-    ----------
-    domain : Domain
-        The variables.
-    center, scale : ndarray (variables,)
-        Mean and standard deviation of a variable of numbers; zero elsewhere.
-    levels : tuple of ndarray of int
-        For each variable, the levels that have an indicator.
-    """
-
-    domain: Domain
-    center: FloatArray
-    scale: FloatArray
-    levels: tuple[IntArray, ...]
-    groups: tuple[IntArray, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        sizes = [int(s > 0) or len(kept) for s, kept in zip(self.scale, self.levels, strict=True)]
-        ends = np.cumsum(sizes)
-        groups = (np.arange(e - s, e) for e, s in zip(ends, sizes, strict=True))
-        object.__setattr__(self, "groups", tuple(groups))
-
-    @classmethod
-    def of(
-        cls, domain: Domain, numbers: IntArray, codes: Codes, values: FloatArray, weight: FloatArray
-    ) -> "FeatureMap":
-        """Choose levels, and find means and standard deviations."""
-        center, scale = np.zeros(len(domain)), np.zeros(len(domain))
-        levels = [np.zeros(0, dtype=np.intp) for _ in domain]
-        mass = {}
-        for n in range(len(domain)):
-            if n in numbers:
-                there = ~np.isnan(values[:, n])
-                if there.any() and weight[there].sum() > 0:
-                    share = weight[there] / weight[there].sum()
-                    center[n] = share @ values[there, n]
-                    scale[n] = np.sqrt(share @ (values[there, n] - center[n]) ** 2)
-                continue
-            there = codes[:, n] >= 0
-            counts = np.bincount(codes[there, n], weight[there], len(domain[n]))
-            # The most frequent one is what all others are compared with.
-            for level in np.argsort(-counts, kind="stable")[1 : 1 + MOST_OF_ONE].tolist():
-                if counts[level] >= RECORDS_OF_ONE:
-                    mass[n, level] = counts[level]
-        scale[scale < 1e-12 * np.maximum(np.abs(center), 1e-290)] = 0.0
-        for n, level in sorted(sorted(mass, key=lambda at: -mass[at])[:MOST_INDICATORS]):
-            levels[n] = np.append(levels[n], level)
-        return cls(domain, center, scale, tuple(levels))
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return sum(map(len, self.groups))
-
-    def encode(self, codes: Codes, values: FloatArray) -> FloatArray:
-        """Return the columns of rows, NaN where a variable is missing."""
-        found = np.full((len(codes), self.width), np.nan)
-        for n, (group, kept) in enumerate(zip(self.groups, self.levels, strict=True)):
-            if self.scale[n] > 0:
-                found[:, group[0]] = (values[:, n] - self.center[n]) / self.scale[n]
-            elif len(kept):
-                there = codes[:, n] >= 0
-                found[np.ix_(there, group)] = codes[there, n, None] == kept
-        return found
-
-    @property
-    def worth(self) -> FloatArray:
-        """What each level of the variables is in each column, (L, columns)."""
-        layout = Layout(self.domain.shape)
-        found = np.zeros((layout.size, self.width))
-        for n, (group, kept) in enumerate(zip(self.groups, self.levels, strict=True)):
-            if self.scale[n] > 0:
-                values = (self.domain[n].numeric - self.center[n]) / self.scale[n]
-                found[layout.rows(n), group[0]] = values
-            elif len(kept):
-                found[layout.offsets[n] + kept, group] = 1.0
-        return found
-
-
-class NumberLearner(NamedTuple):
-    """Predicts a number from some features; what is predicted is within the range of the data."""
-
-    features: IntArray
-    ridge: KernelRidge
-    spread: NumberSpread
-    range: tuple[float, float]
-
-
-class CategoryLearner(NamedTuple):
-    """Gives the probability of levels, from some features."""
-
-    features: IntArray
-    logistic: LevelLogistic
+#: Axes of the arrays of learners: k features, c one more, m landmarks, e = c + m, v nodes, t trees,
+#: o outputs, l levels, d draws, q quantiles.
+FOREST_AXES = {
+    "forest.roots": "t",
+    "forest.features": "v",
+    "forest.thresholds": "v",
+    "forest.right": "v",
+    "forest.values": "vo",
+}
+FIRST_AXES = FOREST_AXES | {"weights": "3"}
+NUMBER_AXES = FOREST_AXES | {
+    "features": "k",
+    "ridge.center": "k",
+    "ridge.scale": "k",
+    "ridge.intercept": "",
+    "ridge.slope": "k",
+    "ridge.landmarks": "mk",
+    "ridge.heights": "m",
+    "ridge.width": "",
+    "ridge.deviations": "ed",
+    "weights": "2",
+    "spread.power": "",
+    "spread.row_power": "",
+    "spread.spread": "",
+    "spread.share": "",
+    "spread.tails": "q",
+    "range": "2",
+}
+CATEGORY_AXES = FOREST_AXES | {
+    "features": "k",
+    "logistic.center": "k",
+    "logistic.scale": "k",
+    "logistic.levels": "l",
+    "logistic.coefficients": "cl",
+    "logistic.deviations": "dcl",
+    "pool.powers": "3",
+    "pool.share": "o",
+}
 
 
 class MissingCell(NamedTuple):
@@ -169,15 +126,6 @@ class MissingCell(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Completed:
-    """Rows with all columns completed, and what classes and normal distribution say."""
-
-    columns: FloatArray
-    normal: FloatArray
-    deviation: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class CellModel:
     """The distribution of any missing cell.
 
@@ -185,10 +133,8 @@ class CellModel:
     ----------
     pmf : LowRankPMF
         The joint, which answers where there is no learner.
-    features : FeatureMap, optional
-    members : ClassMembers, optional
-    normal : IncompleteGaussian, optional
-        Of the columns of ``features``.
+    completion : RowCompletion, optional
+        What completes the other columns of a row.
     numbers, categories : dict by variable
         The learners.
     is_draw : bool
@@ -206,17 +152,16 @@ class CellModel:
     """
 
     pmf: LowRankPMF
-    features: FeatureMap | None = None
-    members: ClassMembers | None = None
-    normal: IncompleteGaussian | None = None
+    completion: RowCompletion | None = None
     numbers: dict[int, NumberLearner] = field(default_factory=dict)
     categories: dict[int, CategoryLearner] = field(default_factory=dict)
     is_draw: bool = False
 
     def draw(self, rng: np.random.Generator) -> "CellModel":
-        """Return a model whose regressions of numbers are drawn from their posterior."""
-        drawn = {n: each._replace(ridge=each.ridge.draw(rng)) for n, each in self.numbers.items()}
-        return replace(self, numbers=drawn, is_draw=True)
+        """Return a model whose learners are drawn from their posterior."""
+        numbers = {n: learner.draw(rng) for n, learner in self.numbers.items()}
+        categories = {n: learner.draw(rng) for n, learner in self.categories.items()}
+        return replace(self, numbers=numbers, categories=categories, is_draw=True)
 
     def answers(
         self, codes: Codes, values: FloatArray, gone: BoolArray
@@ -244,52 +189,38 @@ class CellModel:
         mixture = self.pmf.mixture
         parts = [p for _, _, p in posteriors(mixture.weights, mixture.factors, codes)]
         joint = np.concatenate(parts)
-        completed, classes = None, list[FloatArray]()
+        completed = None
         for n in np.flatnonzero(gone.any(axis=0)).tolist():
             at = np.flatnonzero(gone[:, n])
             table = joint[at] @ mixture.factors[n].T
             table /= table.sum(axis=1, keepdims=True)
             cell = MissingCell(table)
-            if n in self.numbers or n in self.categories:
+            if self.completion is not None and (n in self.numbers or n in self.categories):
                 if completed is None:
-                    completed, classes = self._complete(codes, values)
-                assert self.members is not None
-                stacked = self.members.layout.rows(n)
+                    completed, classes = self.completion.complete(codes, values)
+                    columns = self.completion.columns(completed)
+                members = self.completion.members
+                stacked = members.layout.rows(n)
                 own = sum(
                     posterior[at] @ model.factors[stacked].T / len(classes)
-                    for posterior, model in zip(classes, self.members.models, strict=True)
+                    for posterior, model in zip(classes, members.models, strict=True)
                 )
-                cell = self._learnt(n, np.asarray(own), table, completed, at)
+                said = completed.take(at)
+                X = self.completion.see(n, columns[at], said)
+                cell = self._learnt(n, X, np.asarray(own), table, said)
             yield rows[at], n, cell
 
-    def _complete(self, codes: Codes, values: FloatArray) -> tuple[Completed, list[FloatArray]]:
-        assert self.features is not None
-        assert self.members is not None
-        assert self.normal is not None
-        known = self.features.encode(codes, values)
-        normal, variance = self.normal.complete(known)
-        found = self.members.posteriors(codes)
-        by_classes = self.members.average(found, self.features.worth)
-        columns = np.where(np.isnan(known), 0.5 * (normal + by_classes), known)
-        return Completed(columns, normal, np.sqrt(np.maximum(variance, 1e-12))), found
-
     def _learnt(
-        self, n: int, own: FloatArray, joint: FloatArray, completed: Completed, at: IntArray
+        self, n: int, X: FloatArray, own: FloatArray, joint: FloatArray, said: Completed
     ) -> MissingCell:
-        """Return what the learner of a variable makes of completed rows."""
-        assert self.features is not None
-        group = self.features.groups[n]
-        X = _learner_features(
-            self.features, n, completed.columns[at], completed.normal[np.ix_(at, group)], own
-        )
+        """Return what the learner of a variable makes of features, and of the classes."""
+        assert self.completion is not None
         if n in self.categories:
-            logistic = self.categories[n].logistic.predict(X[:, self.categories[n].features], own)
-            return MissingCell((joint + own + logistic) / 3.0, joint)
-        learner = self.numbers[n]
-        unit, spread = self.features.scale[n], learner.spread
-        expected = self.features.center[n] + unit * learner.ridge.predict(X[:, learner.features])
-        expected = np.clip(expected, *learner.range)
-        deviation = unit * completed.deviation[at, group[0]]
+            return MissingCell(self.categories[n].predict(X, own), joint)
+        learner, features = self.numbers[n], self.completion.features
+        unit, spread = features.scale[n], learner.spread
+        expected = np.clip(features.center[n] + unit * learner.predict(X), *learner.range)
+        deviation = unit * said.deviation[:, features.groups[n][0]]
         middle = spread.center(own, expected, deviation) if self.is_draw else expected
         values = spread.table(own, middle, deviation)
         levels = spread.levels(values, own.shape[1])
@@ -305,9 +236,13 @@ def to_arrays(model: CellModel) -> dict[str, NDArray[Any]]:
     >>> to_arrays(CellModel(rj.LowRankPMF([1.0], [[[0.5], [0.5]]])))
     {}
     """
-    features, members, normal = model.features, model.members, model.normal
-    if features is None or members is None or normal is None:
+    if model.completion is None:
         return {}
+    features, members, normal = (
+        model.completion.features,
+        model.completion.members,
+        model.completion.normal,
+    )
     pairs = [(n, level) for n, kept in enumerate(features.levels) for level in kept.tolist()]
     arrays: dict[str, NDArray[Any]] = {
         "center": features.center,
@@ -315,30 +250,26 @@ def to_arrays(model: CellModel) -> dict[str, NDArray[Any]]:
         "indicators": np.array(pairs, dtype=np.int64).reshape(-1, 2),
         "mean": normal.mean,
         "covariance": normal.covariance,
-        "numbers": np.array(list(model.numbers), dtype=np.int64),
-        "categories": np.array(list(model.categories), dtype=np.int64),
     }
     arrays |= {f"member_{k}": member.stacked for k, member in enumerate(members.models)}
-    for n, number in model.numbers.items():
-        ridge, spread = number.ridge, number.spread
-        rest = (ridge.intercept, ridge.width, *number.range)
-        calibration = (spread.power, spread.row_power, spread.spread, spread.share)
-        arrays |= {
-            f"features_{n}": number.features.astype(np.int64),
-            f"columns_{n}": np.stack([ridge.center, ridge.scale, ridge.slope]),
-            f"landmarks_{n}": np.hstack([ridge.landmarks, ridge.heights[:, None]]),
-            f"deviations_{n}": ridge.deviations,
-            f"rest_{n}": np.array([*rest, *calibration]),
-        }
-    for n, category in model.categories.items():
-        logistic = category.logistic
-        arrays |= {
-            f"features_{n}": category.features.astype(np.int64),
-            f"columns_{n}": np.stack([logistic.center, logistic.scale]),
-            f"levels_{n}": logistic.levels.astype(np.int64),
-            f"coefficients_{n}": logistic.coefficients,
-        }
+    kinds = (
+        ("numbers", model.numbers, NUMBER_AXES),
+        ("categories", model.categories, CATEGORY_AXES),
+        ("forests", model.completion.forests, FIRST_AXES),
+    )
+    for kind, parts, axes in kinds:
+        arrays[kind] = np.array(list(parts), dtype=np.int64)
+        for n, part in parts.items():
+            arrays |= {f"{kind}_{n}_{k}": _compact(attrgetter(k)(part)) for k in axes}
     return arrays
+
+
+def _compact(part: Any) -> NDArray[Any]:
+    """Return numbers of nodes in the smallest type that holds them, others as they are."""
+    array = np.asarray(part)
+    return (
+        array.astype(np.min_scalar_type(-array.max(initial=1))) if array.dtype == np.intp else array
+    )
 
 
 def from_arrays(pmf: LowRankPMF, arrays: Mapping[str, NDArray[Any]]) -> CellModel:
@@ -362,70 +293,89 @@ def _from_arrays(pmf: LowRankPMF, arrays: Mapping[str, NDArray[Any]]) -> CellMod
     domain, layout = pmf.domain, Layout(pmf.domain.shape)
     pairs = arrays["indicators"].astype(np.intp)
     levels = tuple(pairs[pairs[:, 0] == n, 1] for n in range(len(domain)))
-    center, scale = (_shaped(arrays[name], len(domain)) for name in ("center", "scale"))
+    sizes = {"n": len(domain), "2": 2, "s": 1 + layout.size}
+    check_axes(arrays, {"center": "n", "scale": "n", "indicators": "i2"}, sizes)
+    center, scale = (arrays[name].astype(np.float64) for name in ("center", "scale"))
     features = FeatureMap(domain, center, scale, levels)
     width = features.width
-    normal = IncompleteGaussian(
-        _shaped(arrays["mean"], width), _shaped(arrays["covariance"], width, width)
-    )
-    count = sum(name.startswith("member_") for name in arrays)
-    stacked = (_shaped(arrays[f"member_{k}"], 1 + layout.size, None) for k in range(count))
-    members = ClassMembers(layout, tuple(Model.from_stacked(layout, each) for each in stacked))
-    model = CellModel(pmf, features, members, normal)
+    check_axes(arrays, {"mean": "w", "covariance": "ww"}, {"w": width})
+    normal = IncompleteGaussian(arrays["mean"], arrays["covariance"])
+    names = [f"member_{k}" for k in range(sum(name.startswith("member_") for name in arrays))]
+    for name in names:
+        check_axes(arrays, {name: "sf"}, dict(sizes))
+    stacked = tuple(Model.from_stacked(layout, arrays[name]) for name in names)
+    members = ClassMembers(layout, stacked)
+    completion = RowCompletion(features, members, normal)
+    model = CellModel(pmf, completion)
     for n in arrays["numbers"].tolist():
-        kept, columns, rest = _parts_of(arrays, features, n, 3)
-        marks = _shaped(arrays[f"landmarks_{n}"], None, len(kept) + 1)
-        intercept, span, low, high, *settings = _shaped(rest, 8).tolist()
-        moved = _shaped(arrays[f"deviations_{n}"], 1 + len(kept) + len(marks), None)
-        ridge = KernelRidge(
-            columns[0], columns[1], intercept, columns[2], marks[:, :-1], marks[:, -1], span, moved
-        )
-        spread = NumberSpread(*spread_values(domain[n]), *settings)
-        model.numbers[n] = NumberLearner(kept, ridge, spread, (low, high))
+        parts = check_learner(arrays, features, "numbers", n, NUMBER_AXES)
+        derived = ("spread.values", "spread.bins", "spread.within")
+        parts |= dict(zip(derived, spread_values(domain[n]), strict=True))
+        model.numbers[n] = assemble(NumberLearner, parts)
     for n in arrays["categories"].tolist():
-        kept, columns, _ = _parts_of(arrays, features, n, 2)
-        places = arrays[f"levels_{n}"].astype(np.intp)
-        if places.size and not (places.min() >= 0 and places.max() < len(domain[n])):
-            raise ValueError(f"A level of {domain[n].name!r} in the imputer is none of its levels.")
-        found = _shaped(arrays[f"coefficients_{n}"], len(kept) + 1, len(places))
-        logistic = LevelLogistic(columns[0], columns[1], places, found)
-        model.categories[n] = CategoryLearner(kept, logistic)
+        parts = check_learner(arrays, features, "categories", n, CATEGORY_AXES)
+        model.categories[n] = assemble(CategoryLearner, parts)
+    for n in arrays["forests"].tolist():
+        parts = check_learner(arrays, features, "forests", n, FIRST_AXES)
+        completion.forests[n] = assemble(ColumnForest, parts)
     return model
 
 
-def _parts_of(
-    arrays: Mapping[str, NDArray[Any]], features: FeatureMap, n: int, rows: int
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return features, their columns, and the other numbers of a learner."""
-    kept = arrays[f"features_{n}"].astype(np.intp)
-    most = features.width + (1 if features.scale[n] > 0 else len(features.domain[n]) - 1)
-    if kept.size and not (kept.min() >= 0 and kept.max() < most):
-        raise ValueError(f"The imputer has no feature {int(kept.max())} of {most}.")
-    columns = _shaped(arrays[f"columns_{n}"], rows, len(kept))
-    return kept, columns, np.asarray(arrays.get(f"rest_{n}", np.zeros(0)), dtype=np.float64)
-
-
-def _shaped(array: NDArray[Any], *shape: int | None) -> FloatArray:
-    """Return an array of finite numbers that has a shape, of which None is any length."""
-    fits = array.ndim == len(shape) and all(
-        want in (None, size) for want, size in zip(shape, array.shape, strict=True)
+def check_learner(
+    arrays: Mapping[str, NDArray[Any]],
+    features: FeatureMap,
+    kind: str,
+    n: int,
+    axes: Mapping[str, str],
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a learner by the places that they have in it."""
+    found = {path: arrays[f"{kind}_{n}_{path}"] for path in axes}
+    most, levels = features.width + len(features.groups[n]), len(features.domain[n])
+    outputs = {"numbers": 1, "categories": levels, "forests": len(features.groups[n])}[kind]
+    seen = len(found["features"]) if "features" in found else most
+    bends = len(found.get("ridge.heights", ()))
+    sizes = {"k": seen, "c": 1 + seen, "e": 1 + seen + bends, "o": outputs, "2": 2, "3": 3}
+    check_axes(found, axes, sizes)
+    nodes = np.arange(sizes["v"])
+    inner = found["forest.features"] >= 0
+    right = found["forest.right"][inner]
+    fits = (
+        _within(found.get("features", nodes[:0]), most)
+        and _within(found["forest.roots"], len(nodes))
+        and found["forest.features"].max(initial=-1) < seen
+        and _within(right, len(nodes))
+        and bool((right > nodes[inner]).all())  # so that every row ends in a leaf
+        and not inner[-1:].any()
+        and _within(found.get("logistic.levels", nodes[:0]), levels)
     )
-    if not fits or not np.isfinite(array).all():
-        raise ValueError(f"The imputer has an array of shape {array.shape}, not {shape}, or NaN.")
-    return np.asarray(array, dtype=np.float64)
+    if not fits:
+        raise ValueError(f"The learner of {features.domain[n].name!r} in the imputer is not whole.")
+    return found
 
 
-def _learner_features(
-    features: FeatureMap, n: int, columns: FloatArray, normal: FloatArray, own: FloatArray
-) -> FloatArray:
-    """Return what a learner of variable n sees: other columns, and what is said of its own."""
-    others = np.delete(columns, features.groups[n], axis=1)
-    if features.scale[n] > 0:
-        values = (features.domain[n].numeric - features.center[n]) / features.scale[n]
-        return np.hstack([others, normal, (own @ values)[:, None]])
-    logs = np.log(np.maximum(own, 1e-6))
-    logs -= logs.mean(axis=1, keepdims=True)
-    return np.hstack([others, normal, logs[:, 1:]])
+def _within(places: NDArray[Any], most: int) -> bool:
+    """Whether all are whole numbers from 0 to below another."""
+    return places.dtype.kind in "iu" and bool(((places >= 0) & (places < most)).all())
+
+
+def assemble(kind: type[T], arrays: Mapping[str, NDArray[Any]]) -> T:
+    """Return a dataclass of arrays, numbers and such dataclasses, whose paths have dots.
+
+    Examples
+    --------
+    >>> assemble(IncompleteGaussian, {"mean": np.ones(1), "covariance": np.ones((1, 1))}).mean
+    array([1.])
+    """
+    hints, parts = get_type_hints(kind), dict[str, Any]()
+    for each in fields(kind):  # type: ignore[arg-type]  # T is a dataclass
+        name, hint = each.name, hints[each.name]
+        if is_dataclass(hint):
+            start = f"{name}."
+            inside = {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+            parts[name] = assemble(cast(type, hint), inside)
+        elif name in arrays:
+            parts[name] = float(arrays[name]) if hint is float else arrays[name]
+    return kind(**parts)
 
 
 def fit_cells(
@@ -466,17 +416,16 @@ def fit_cells(
         return CellModel(pmf)
     with one_blas_thread():
         members, hidden = fit_members(domain, codes, weight, smooth, session)
-        known = features.encode(codes, values)
         session.report("normal distribution of the columns")
+        known = features.encode(codes, values)
         normal = IncompleteGaussian.fit(known, weight, session.rng)
-        model = CellModel(pmf, features, members, normal)
-        _fit_learners(model, known, codes, values, weight, hidden, session)
+        model = CellModel(pmf, RowCompletion(features, members, normal))
+        _fit_learners(model, codes, values, weight, hidden, session)
     return model
 
 
 def _fit_learners(
     model: CellModel,
-    known: FloatArray,
     codes: Codes,
     values: FloatArray,
     weight: FloatArray,
@@ -484,50 +433,36 @@ def _fit_learners(
     session: Session,
 ) -> None:
     """Add learners to a model that has none yet."""
-    features, members, normal = model.features, model.members, model.normal
-    assert features is not None
-    assert members is not None
-    assert normal is not None
-    learnt = [
-        n
-        for n, group in enumerate(features.groups)
-        if len(group) and (codes[:, n] >= 0).sum() >= FEWEST_RECORDS
-    ]
-    without = [np.empty(known.shape) for _ in learnt]
-    deviation = np.ones((len(known), len(learnt)))
-    groups = [features.groups[n] for n in learnt]
-    for rows, k, completed, variance in normal.complete_without(known, groups):
-        without[k][rows] = completed
-        deviation[rows, k] = np.sqrt(np.maximum(variance, 1e-12))
-    found, worth = members.posteriors(codes), features.worth
+    completion, rng = model.completion, session.rng
+    assert completion is not None
+    features = completion.features
+    enough = (codes >= 0).sum(axis=0) >= FEWEST_RECORDS
+    learnt = [n for n, group in enumerate(features.groups) if len(group) and enough[n]]
+    every = completion.leave_out(learnt, codes, values, hidden)
+    if len(learnt) * (codes[:, learnt] < 0).sum() <= MOST_PREDICTIONS:
+        for n in learnt:
+            session.report(f"forest of column {features.domain[n].name}")
+            completion.add_forest(n, every[n], codes, values, weight, rng)
     for k, n in enumerate(learnt):
         session.report(f"column {k + 1} of {len(learnt)}: {features.domain[n].name}")
-        rows = np.flatnonzero((codes[:, n] >= 0) & ~np.isnan(known[:, groups[k][0]]))
-        table, by_classes = members.leave_out(
-            [posterior[rows] for posterior in found],
-            codes[rows],
-            [cells[rows] for cells in hidden],
-            n,
-            worth,
-        )
-        there = ~np.isnan(known[rows])
-        columns = np.where(there, known[rows], 0.5 * (without[k][rows] + by_classes))
-        own = without[k][np.ix_(rows, groups[k])]
-        X = _learner_features(features, n, columns, own, table)
+        rows, table, said = every[n]
+        X = completion.see(n, completion.columns(said), said)
         if features.scale[n] > 0:
-            learner = _learn_number(
-                model, n, X, table, values[rows, n], deviation[rows, k], weight[rows], session.rng
+            deviation = said.deviation[:, 0]
+            model.numbers[n] = _learn_number(
+                features, n, X, table, values[rows, n], deviation, weight[rows], rng
             )
-            model.numbers[n] = learner
         else:
             level = codes[rows, n].astype(np.intp)
             kept = choose_features(X, level[:, None] == features.levels[n], weight[rows])
-            logistic = LevelLogistic.fit(X[:, kept], level, table.shape[1], weight[rows])
-            model.categories[n] = CategoryLearner(kept, logistic)
+            others = kept[kept < features.width - len(features.groups[n])]
+            model.categories[n] = CategoryLearner.fit(
+                kept, others, X, level, table, weight[rows], rng
+            )
 
 
 def _learn_number(
-    model: CellModel,
+    features: FeatureMap,
     n: int,
     X: FloatArray,
     table: FloatArray,
@@ -536,14 +471,16 @@ def _learn_number(
     weight: FloatArray,
     rng: np.random.Generator,
 ) -> NumberLearner:
-    features = model.features
-    assert features is not None
     center, unit = float(features.center[n]), float(features.scale[n])
     y = (truth - center) / unit
     kept = choose_features(X, y[:, None], weight)
-    ridge, left_out = KernelRidge.fit(X[:, kept], y, weight, rng)
+    ridge, by_ridge = KernelRidge.fit(X[:, kept], y, weight, rng)
+    others = kept[kept < features.width - 1]
+    forest, by_forest = Forest.fit(X[:, others], y[:, None], weight, TREES, rng)
+    left_out = np.hstack([by_ridge[:, None], by_forest])
+    weights = stack(left_out, y, weight * (len(y) / weight.sum()))
     low, high = float(truth.min()), float(truth.max())
-    predicted = np.clip(center + unit * left_out, low, high)
+    predicted = np.clip(center + unit * left_out @ weights, low, high)
     # The normal distribution has seen the cells, and errs more by this in others.
     share = min(features.width / len(truth), 0.5)
     spread = NumberSpread.fit(
@@ -555,7 +492,7 @@ def _learn_number(
         float(np.sqrt((1.0 + share) / (1.0 - share))),
         rng,
     )
-    return NumberLearner(kept, ridge, spread, (low, high))
+    return NumberLearner(kept, ridge, forest, weights, spread, (low, high))
 
 
 def choose_features(X: FloatArray, y: FloatArray, weight: FloatArray) -> IntArray:

@@ -24,15 +24,18 @@ from rejoint.estimators.imputer.cell_model import (
     from_arrays,
     to_arrays,
 )
-from rejoint.estimators.imputer.fill import Filled, fill, labels_of, numeric_values
-from rejoint.estimators.imputer.number_spread import NumberSpread, spread_values
-from rejoint.estimators.imputer.patch import (
+from rejoint.estimators.imputer.column_learner import NumberSpread, spread_values
+from rejoint.estimators.imputer.fill import (
+    Filled,
     Patch,
     add_columns,
     complete,
     drop_positions,
+    fill,
     has_categories,
+    labels_of,
     numbers_like,
+    numeric_values,
 )
 from rejoint.estimators.joint_pmf import fit_joint
 from rejoint.estimators.sklearn_input import (
@@ -137,14 +140,14 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     **What fills in a cell is not the joint's own answer** where a column has 30 values or more.
     Latent classes miss linear relations between numbers, so a learner predicts each column from
-    the others: a ridge regression with a line and a smooth curve, or a logistic regression. Its
-    features are the other columns, completed by latent classes and by a normal distribution, and
-    what these say of the column itself. It is trained on observed cells, each as if it were
-    missing. The distribution of a number is centered near the prediction, and its spread is
-    calibrated on these cells; that of a category is the mean of the joint's, the classes' and the
-    regression's. The expected number is the prediction, which may differ a little from the mean of
-    the distribution. ``pmf_`` answers as the joint does; :meth:`from_pmf` makes an imputer that
-    fills in by it.
+    the others: a ridge regression with a line and a smooth curve, or a logistic regression, and a
+    forest, which finds rows that are alike. Its features are the other columns, completed by latent
+    classes, a normal distribution and forests. It is trained on observed cells, each as if it were
+    missing, and these cells choose how much each part counts. The distribution of a number is
+    centered near the prediction, and its spread is calibrated on these cells; that of a category is
+    a product of powers of the classes', the regression's and the forest's. The expected number is
+    the prediction, which may differ a little from the mean of the distribution. ``pmf_`` answers as
+    the joint does; :meth:`from_pmf` makes an imputer that fills in by it.
 
     Columns of numbers with many values are binned (:meth:`Records.of` says how), but predictions
     use the numbers themselves. A most probable value is the median of the values seen in its bin,
@@ -395,8 +398,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             As for :meth:`fit`.
         n_draws : int, optional
             Multiple imputation: this many completed tables, whatever ``method`` is. Each is
-            drawn from another posterior draw of the joint and of the regressions of numbers, so
-            that the tables differ by as much as the data leave open. Where there are no posterior
+            drawn from another posterior draw of the joint and of the regressions, so that the
+            tables differ by as much as the data leave open. Where there are no posterior
             draws (``result_.posterior`` is None: maximum likelihood, or tables), the joint is the
             same for all.
         confidence : bool
@@ -471,7 +474,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> X = {"a": ["x", "y"] * 30, "b": [1, 2] * 30}
         >>> imputer = rj.JointImputer(rank=2, solver="ml", random_state=0).fit(X)
         >>> imputer.distribution({"b": [1]}, "a").round(2)
-        array([[0.98, 0.02]])
+        array([[0.99, 0.01]])
         """
         return self._cell(X, name)[0].levels
 
@@ -487,7 +490,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         name : str
             A column of numbers; ``x0, x1, ...`` where columns have no names.
         level : float
-            The probability; as much is left out below as above.
+            The probability. As much is left out below as above: what left the value outside in
+            this share of left-out cells.
 
         Returns
         -------
@@ -515,7 +519,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if spread is None or table is None:
             spread = NumberSpread(*spread_values(self.pmf_.domain[n]), 0.0, 0.0, 0.0, 1.0)
             table = spread.table(cell.levels, np.zeros(0), np.zeros(0))
-        tail = np.full(len(table), (1.0 - level) / 2.0)
+        tail = np.full(len(table), spread.tail(level))
         return spread.quantile(table, tail), spread.quantile(table, 1.0 - tail)
 
     def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:

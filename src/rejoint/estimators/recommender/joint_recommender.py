@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rejoint.arrays import FloatArray, IntArray
+from rejoint.arrays import FloatArray, IntArray, Single
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing
 from rejoint.domain.variable import Variable
 from rejoint.estimators.recommender.best_set import best_set
-from rejoint.estimators.recommender.feature_table import FeatureTable, read_features
 from rejoint.estimators.recommender.ratings import (
+    FeatureTable,
     Ids,
     RatingLevels,
     Ratings,
@@ -28,13 +28,14 @@ from rejoint.estimators.recommender.ratings import (
     find_levels,
     has_columns,
     plain,
+    read_features,
     read_pairs,
     read_ratings,
     split_rows,
 )
 from rejoint.estimators.recommender.trait_file import from_saved, to_saved
 from rejoint.estimators.recommender.trait_model import People, TraitModel, fit_trait_model
-from rejoint.estimators.recommender.traits import Single, TraitPolicy, as_cells
+from rejoint.estimators.recommender.traits import TraitPolicy, as_cells
 from rejoint.estimators.sklearn_input import generator
 from rejoint.io.model_file import SavedModel, read_saved, write_model
 from rejoint.messages import Progress, remark
@@ -482,12 +483,12 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         users = np.where(cells.user < 0, len(self._users.labels), cells.user)
         known = np.flatnonzero(cells.item >= 0)
         if self._implicit:
-            return np.array(
-                [
-                    self._rank(strangers.take(users[[row]]), int(users[row]), int(cells.item[row]))
-                    for row in known
-                ]
-            )
+            found = []
+            for user, item in zip(users[known], cells.item[known], strict=True):
+                scores = self._model.expected(strangers.take(np.array([user])))[0]
+                chosen = self._known[[user]].indices if user < self._known.shape[0] else []
+                found.append(share_below(scores, chosen, item))
+            return np.array(found)
         levels = self._known.data.astype(np.intp) - 1
         expected = np.full(len(users), self.levels_[levels].mean())
         expected[known] = self._model.expected_pairs(strangers, users[known], cells.item[known])
@@ -503,25 +504,18 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             items = known.indices[cells].astype(np.intp)
             rows = np.arange(len(cells))
             if self._implicit:
-                people = self._model.place(held)
-                scores = self._model.expected(people)
-                for row, item in zip(rows, items, strict=True):
-                    chosen = known[[users[cells[row]]]].indices
-                    others = np.setdiff1d(np.arange(scores.shape[1]), chosen)
-                    found.append([share_below(scores[row, others], scores[row, item])])
+                scores = self._model.expected(self._model.place(held))
+                owners = users[cells]
+                found += [
+                    [share_below(scores[row], known[[owners[row]]].indices, items[row])]
+                    for row in rows
+                ]
                 continue
             tastes = self._model.place_tastes(held)
             people = People(np.zeros((0, 0, 0), dtype=np.float32), tastes)
             expected = self._model.expected_pairs(people, rows, items)
             found.append(expected - self.levels_[known.data[cells].astype(np.intp) - 1])
         return np.concatenate(found) if found else np.empty(0)
-
-    def _rank(self, people: People, user: int, item: int) -> float:
-        """Share of items the user has not chosen that rank below one."""
-        scores = self._model.expected(people)[0]
-        chosen = self._known[[user]].indices if user < self._known.shape[0] else []
-        others = np.setdiff1d(np.arange(len(scores)), [*chosen, item])
-        return share_below(scores[others], scores[item])
 
     # Advice
 
@@ -679,7 +673,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         check_is_fitted(self)
         place = self._items.place(plain(item))
         known = self._cells_of(user)
-        known = select_cells(known, known.indices != place)
+        known.data[known.indices == place] = 0.0
+        known.eliminate_zeros()
         cells = np.arange(known.nnz)
         rows = sparse.vstack([known, hold_out(known, np.zeros(len(cells), np.intp), cells)])
         here = np.array([place])
@@ -1113,14 +1108,9 @@ def overwrite(known: Any, added: Any) -> Any:
     return as_cells(sparse.csr_array((data, tuple(at)), shape=added.shape))
 
 
-def select_cells(known: Any, kept: Any) -> Any:
-    """Return one row with some of its cells."""
-    at = (np.zeros(int(kept.sum()), dtype=np.intp), known.indices[kept])
-    return as_cells(sparse.csr_array((known.data[kept], at), shape=known.shape))
-
-
-def share_below(others: FloatArray, mine: float) -> float:
-    """Return the share of others below one; ties count half."""
+def share_below(scores: FloatArray, chosen: Any, item: int) -> float:
+    """Return the share of items not chosen that have a lower score than one; ties count half."""
+    others = np.delete(scores, np.append(chosen, item).astype(np.intp))
     if len(others) == 0:
         return 1.0
-    return float((others < mine).mean() + 0.5 * (others == mine).mean())
+    return float((others < scores[item]).mean() + 0.5 * (others == scores[item]).mean())

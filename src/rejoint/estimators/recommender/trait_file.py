@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoint.estimators.recommender.choice_model import ChoiceModel
-from rejoint.estimators.recommender.rating_model import RatingModel, Tastes
 from rejoint.estimators.recommender.ratings import RatingLevels
-from rejoint.estimators.recommender.trait_model import People, TraitModel
+from rejoint.estimators.recommender.trait_model import (
+    ChoiceModel,
+    People,
+    RatingModel,
+    Tastes,
+    TraitModel,
+)
 from rejoint.estimators.recommender.traits import TraitPolicy, as_cells
-from rejoint.io.model_file import SavedEstimator
+from rejoint.io.model_file import SavedEstimator, check_axes
 
 KIND = "recommender"
 
@@ -87,7 +91,7 @@ def from_saved(
 def _from_saved(saved: SavedEstimator) -> tuple[TraitModel, People, Any, dict[str, Any]]:
     arrays, settings = saved.arrays, saved.settings
     check_settings(settings)
-    sizes = check_axes(arrays, settings)
+    sizes = check_arrays(arrays, settings)
     implicit = settings["feedback"] == "implicit"
     levels = arrays["levels"].astype(np.float64)
     scale = RatingLevels(levels, arrays.get("edges"), settings["half_up"], implicit)
@@ -138,18 +142,14 @@ def check_settings(settings: Mapping[str, Any]) -> None:
             raise ValueError(f"{key} of its policy is {value!r}"[:80])
 
 
-def check_axes(arrays: Arrays, settings: Mapping[str, Any]) -> dict[str, int]:
+def check_arrays(arrays: Arrays, settings: Mapping[str, Any]) -> dict[str, int]:
     """Check that arrays fit together; return the length of each axis."""
     sizes = {"2": 2, "U": len(settings["users"]), "N": len(settings["items"])}
-    for name, axes in AXES.items():
-        if not name.startswith("choice") and not settings["rated"]:
-            continue
-        array = arrays[name]
-        if array.dtype != np.float32 or array.ndim != len(axes) or not np.isfinite(array).all():
-            raise ValueError(f"{name} is no array of {len(axes)} axes of finite numbers")
-        for axis, length in zip(axes, array.shape, strict=True):
-            if sizes.setdefault(axis, length) != length:
-                raise ValueError(f"{name} has shape {array.shape}")
+    axes = {k: v for k, v in AXES.items() if settings["rated"] or k.startswith("choice")}
+    check_axes(arrays, axes, sizes)
+    for name in axes:
+        if arrays[name].dtype != np.float32:
+            raise ValueError(f"{name} is not of single precision")
     least = {axis: sizes[axis] for axis in "MNUd" if sizes[axis] < 1}
     if least or len(arrays["levels"]) != sizes.get("I", 2):
         raise ValueError("it has no users, items or samples")

@@ -1,52 +1,46 @@
-"""TraitModel: what users choose and how they rate it, fitted, and asked about any user.
+"""What users choose and how they rate it: models of both, fitted, and asked about any user.
 
 A user's kept sweeps are the classes of a small joint: given the class, the user's choices and
 ratings are independent. There are as many classes as kept sweeps of ratings, and each kept sweep of
 choices serves several of them.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoint import kernels
-from rejoint.arrays import FloatArray, IntArray
-from rejoint.estimators.recommender.choice_model import (
-    ChoiceDraw,
-    ChoiceModel,
-    chosen_share,
-    logits,
-    sample_choices,
-)
-from rejoint.estimators.recommender.rating_model import (
-    RatingDraw,
-    RatingModel,
-    Standard,
-    Tastes,
-    pair_means,
-    sample_ratings,
-)
+from rejoint.arrays import FloatArray, IntArray, Single
 from rejoint.estimators.recommender.ratings import RatingLevels
 from rejoint.estimators.recommender.traits import (
     PointPrior,
-    Single,
+    Side,
     TraitPolicy,
     as_cells,
     choice_half,
     rating_half,
     split_bias,
+    transpose,
 )
-from rejoint.kernels.trait_steps import GRADES
+from rejoint.kernels.trait_steps import GRADES, LARGEST_LOGIT
 from rejoint.messages import Countdown
 from rejoint.solver.session import Session, one_blas_thread
 
 T = TypeVar("T")
+F = TypeVar("F", np.float32, np.float64)
 
 Features = tuple[Single | None, Single | None]
 """Of users (U, F) and of items (N, G)."""
+
+START_VARIANCE, LEAST_VARIANCE = 0.6, 1e-3
+"""Variance of standardized ratings around their means, before the first sweep and at least."""
+
+LEAST_USE = 1e-3
+"""Expected share of a level at least, where its use is estimated."""
 
 PAIR_BLOCK = 2**16
 """Pairs of user and item that are predicted at once."""
@@ -56,6 +50,424 @@ POPULATION_CLASSES, MOST_POPULATION_NUMBERS = 240, 2**23
 
 RATING_SWEEPS = 2
 """Sweeps of ratings for each sweep of choices."""
+
+
+class TraitSweep(NamedTuple):
+    """What is kept of one sweep of choices or of ratings.
+
+    Attributes
+    ----------
+    items, item_draws : arrays (N, d)
+        Conditional means of the items, by which answers are given, and draws of them, by which new
+        users are placed.
+    precision : array (d,)
+        Of the users' prior.
+    user_weights : array (F, d)
+        What features of users move their prior means by; F is 0 without features.
+    scale : array (2,) or float
+        Of choices the odds of the two lower grades at a logit of zero, of ratings the mean variance
+        of a rating.
+    users : array (U, d)
+        Conditional means of the users.
+    variances : array (U,)
+        Of each user's ratings; none for choices.
+    """
+
+    items: Single
+    item_draws: Single
+    precision: Single
+    user_weights: Single
+    scale: Single | float
+    users: Single
+    variances: Single
+
+
+@dataclass(frozen=True)
+class KeptSweeps:
+    """M kept sweeps, of N items with d numbers each; see :class:`TraitSweep`.
+
+    Parameters
+    ----------
+    items, item_draws : arrays (M, N, d)
+    precision : array (M, d)
+    user_weights : array (M, F, d)
+    """
+
+    items: Single
+    item_draws: Single
+    precision: Single
+    user_weights: Single
+
+    def user_prior(self, m: int, features: Single | None = None) -> PointPrior:
+        """Return the prior of users in a sweep."""
+        mean = np.zeros(self.items.shape[2], dtype=np.float32)
+        return PointPrior(
+            self.precision[m], mean if features is None else features @ self.user_weights[m]
+        )
+
+
+@dataclass(frozen=True)
+class ChoiceModel(KeptSweeps):
+    """Which items users choose, and how well they like what they have chosen.
+
+    Parameters
+    ----------
+    offsets : array (M, 2)
+        Odds of the two lower grades at a logit of zero.
+    """
+
+    offsets: Single
+
+    @classmethod
+    def of(cls, sweeps: Sequence[TraitSweep]) -> tuple["ChoiceModel", Single]:
+        """Make a model of kept sweeps, and the places of the users of the fit, (M, U, d)."""
+        *parts, users, _ = stack(sweeps)
+        return cls(*parts), users
+
+    def place(self, grades: Any, features: Single | None, policy: TraitPolicy) -> Single:
+        """Place users in each kept sweep by their choices alone, (M, users, d)."""
+        shape = (len(self.items), grades.shape[0], self.items.shape[2])
+        found = np.zeros(shape, dtype=np.float32)
+        for m, points in enumerate(found):
+            prior = self.user_prior(m, features)
+            points[:] = prior.mean
+            for _ in range(policy.place_steps):
+                choice_half(
+                    points, self.item_draws[m], grades, prior, self.offsets[m], policy, None
+                )
+        return found
+
+    def shares(self, users: Single, items: IntArray | slice = slice(None)) -> Single:
+        """Probability that users choose items in each kept sweep, (M, users, items)."""
+        parts = zip(users, self.items, self.offsets, strict=True)
+        return np.stack([chosen_share(logits(u, i[items]), o) for u, i, o in parts])
+
+
+def stack(sweeps: Sequence[TraitSweep]) -> list[Single]:
+    """Return each part of all sweeps as one array."""
+    return [np.array(part, dtype=np.float32) for part in zip(*sweeps, strict=True)]
+
+
+def logits(users: Single, items: Single) -> Single:
+    """Logits of choices, or means of ratings, of users and items, (users, items)."""
+    found = users[:, 1:] @ items[:, 1:].T
+    found += users[:, :1]
+    found += items[:, 0]
+    return np.asarray(found)
+
+
+def pair_logits(users: Single, items: Single) -> Single:
+    """The same of pairs, (..., pairs); the numbers are along the last axis."""
+    found = np.einsum("...d,...d->...", users[..., 1:], items[..., 1:])
+    return np.asarray(found + users[..., 0] + items[..., 0])
+
+
+def chosen_share(found: Single, offsets: Single) -> Single:
+    """Probability of a choice of any grade, at logits.
+
+    Examples
+    --------
+    >>> chosen_share(np.zeros(1, np.float32), np.array([1.0, 1.0], np.float32))
+    array([0.75], dtype=float32)
+    """
+    found = np.clip(found, -LARGEST_LOGIT, LARGEST_LOGIT)
+    odds = np.exp(found)
+    for offset, grade in zip(offsets, GRADES, strict=False):
+        if offset > 0.0:
+            odds += offset * np.exp(np.float32(grade) * found)
+    return np.asarray(odds / (1.0 + odds))
+
+
+def sample_choices(
+    grades: Any, features: Features, traits: int, policy: TraitPolicy, rng: np.random.Generator
+) -> Iterator[TraitSweep]:
+    """Yield what is kept of one sweep after another.
+
+    Parameters
+    ----------
+    grades : csr_array (U, N)
+        Grades of what was chosen: 0.3, 0.7 or 1.
+    features : pair of arrays or None
+        Of users (U, F) and of items (N, G).
+    traits : int
+        Number of traits.
+    policy : TraitPolicy
+        Tuned numbers.
+    rng : Generator
+        Source of randomness.
+    """
+    by_item = transpose(grades)
+    users, items = start_choices(grades, by_item, features, traits, rng)
+    observed = np.array([np.isclose(grades.data, grade).sum() for grade in GRADES], dtype=float)
+    offsets = start_offsets(observed, grades.shape[0] * grades.shape[1])
+    while True:
+        users.draws, _ = choice_half(
+            users.points, items.draws, grades, users.prior, offsets, policy, rng
+        )
+        items.draws, expected = choice_half(
+            items.points, users.draws, by_item, items.prior, offsets, policy, rng
+        )
+        users.update_prior()
+        items.update_prior()
+        ratio = observed / np.maximum(expected, 1e-9)
+        offsets = np.asarray(offsets * ratio[:2] / ratio[2], dtype=np.float32)
+        yield keep(users, items, offsets)
+
+
+def keep(users: Side, items: Side, scale: Any, variances: Single | None = None) -> TraitSweep:
+    """Return what is kept of a sweep; points of choices change in place."""
+    kept = (items.points.copy(), items.draws, users.prior.precision, users.weights)
+    none = np.zeros(0, dtype=np.float32)
+    return TraitSweep(*kept, scale, users.points.copy(), none if variances is None else variances)
+
+
+def start_choices(
+    grades: Any, by_item: Any, features: Features, traits: int, rng: np.random.Generator
+) -> tuple[Side, Side]:
+    """Users and items by how often they choose and are chosen, with traits at random."""
+    sides = []
+    for cells, spread in ((grades, 1.0), (by_item, 0.3)):
+        points = spread * rng.standard_normal((cells.shape[0], traits + 1), dtype=np.float32)
+        counts = np.diff(cells.indptr)
+        points[:, 0] = np.log((counts + 0.5) / (cells.shape[1] - counts + 0.5))
+        sides.append(points)
+    users, items = sides
+    users[:, 0] -= users[:, 0].mean()
+    return start_sides(users, items, features, 2.0, 0.2)
+
+
+def start_sides(
+    users: Single, items: Single, features: Features, least: float, least_trait: float
+) -> tuple[Side, Side]:
+    """Users and items with the sums of squares that estimates of their variances start from."""
+    rest = users.shape[1] - 1
+    return (
+        Side(users, users.copy(), np.array([least] + [np.nan] * rest), False, features[0]),
+        Side(items, items.copy(), np.array([least] + [least_trait] * rest), True, features[1]),
+    )
+
+
+def start_offsets(observed: FloatArray, cells: int) -> Single:
+    """Odds of the two lower grades that give the observed numbers at the logit of the mean.
+
+    Examples
+    --------
+    >>> start_offsets(np.array([0.0, 10.0, 10.0]), 40)
+    array([0., 1.], dtype=float32)
+    """
+    chosen = observed.sum()
+    logit = np.log(chosen / max(cells - chosen, 0.5)) if chosen else 0.0
+    found = observed[:2] / max(observed[2], 1.0) * np.exp((1.0 - GRADES[:2]) * logit)
+    return np.asarray(found, dtype=np.float32)
+
+
+class Tastes(NamedTuple):
+    """How some users rate: M kept sweeps, B users, I levels.
+
+    ``points`` (M, B, d) are their numbers, ``variance`` (B,) that of their ratings around the mean,
+    ``use`` (B, I) how often they give each level beside what that normal distribution says.
+    """
+
+    points: Single
+    variance: Single
+    use: Single
+
+    def take(self, users: IntArray) -> "Tastes":
+        """Those of some of the users."""
+        return Tastes(self.points[:, users], self.variance[users], self.use[users])
+
+    def append(self, more: "Tastes") -> "Tastes":
+        """Those of these users and of some more."""
+        points = np.concatenate([self.points, more.points], axis=1)
+        rest = (np.concatenate(pair) for pair in zip(self[1:], more[1:], strict=True))
+        return Tastes(points, *rest)
+
+
+class Standard(NamedTuple):
+    """Values of levels, standardized, with the mean and the standard deviation of ratings."""
+
+    values: Single
+    center: float
+    spread: float
+
+    @classmethod
+    def of(cls, values: FloatArray, ratings: FloatArray) -> "Standard":
+        """Standardize levels by some ratings.
+
+        Examples
+        --------
+        >>> Standard.of(np.array([1.0, 3.0]), np.array([1.0, 3.0, 3.0, 1.0])).values
+        array([-1.,  1.], dtype=float32)
+        """
+        scale = float(values[-1] - values[0]) or 1.0  # squares of very large ratings overflow
+        center = float(values[0] + scale * np.mean((ratings - values[0]) / scale))
+        spread = scale * (float(np.std((ratings - values[0]) / scale)) or 1.0)
+        return cls(np.asarray((values - center) / spread, dtype=np.float32), center, spread)
+
+
+@dataclass(frozen=True)
+class RatingModel(KeptSweeps):
+    """How users rate items, and how often they use each level.
+
+    Parameters
+    ----------
+    variance : array (M,)
+        Mean variance of a rating.
+    values : array (I,)
+        Levels, less the mean of all ratings and divided by their standard deviation.
+    center, spread : float
+        That mean and standard deviation.
+    use : array (I,)
+        How often all users give each level beside what normal distributions say.
+    """
+
+    variance: Single
+    values: Single
+    center: float
+    spread: float
+    use: Single
+
+    @classmethod
+    def of(
+        cls, sweeps: Sequence[TraitSweep], ratings: Any, standard: "Standard", policy: TraitPolicy
+    ) -> tuple["RatingModel", "Tastes"]:
+        """Make a model of kept sweeps, and the tastes of the users of the fit."""
+        *parts, users, variances = stack(sweeps)
+        even = np.ones(len(standard.values), dtype=np.float32)
+        items, draws, precision, weights, variance = parts
+        model = cls(items, draws, precision, weights, variance, *standard, even)
+        plain = Tastes(users, variances.mean(axis=0), np.tile(even, (users.shape[1], 1)))
+        model = replace(model, use=model.use_of_levels(plain, ratings, None, policy)[0])
+        return model, plain._replace(use=model.use_of_levels(plain, ratings, model.use, policy))
+
+    def place(self, ratings: Any, features: Single | None, policy: TraitPolicy) -> Tastes:
+        """Find the tastes of users from their ratings alone."""
+        users, size = ratings.shape[0], self.items.shape[2]
+        points = np.empty((len(self.items), users, size), dtype=np.float32)
+        counts = np.diff(ratings.indptr)
+        total = np.zeros(users)
+        for m, found in enumerate(points):
+            prior = self.user_prior(m, features)
+            variance = np.full(users, self.variance[m], dtype=np.float32)
+            for _ in range(policy.place_steps):
+                cell_precision = np.asarray(np.repeat(1.0 / variance, counts), dtype=np.float32)
+                found[:] = rating_half(self.item_draws[m], ratings, cell_precision, prior, None)[0]
+                off = ratings.data - cell_means(found, self.items[m], ratings)
+                variance = user_variances(off, ratings, float(self.variance[m]), policy)
+            total += variance
+        variance = np.asarray(total / len(points), dtype=np.float32)
+        plain = Tastes(points, variance, np.ones((users, len(self.values)), dtype=np.float32))
+        return plain._replace(use=self.use_of_levels(plain, ratings, self.use, policy))
+
+    def use_of_levels(
+        self, tastes: Tastes, ratings: Any, overall: Single | None, policy: TraitPolicy
+    ) -> Single:
+        """How often users give each level beside what normal distributions say, (users, I).
+
+        With ``overall`` None, that of all users together, (1, I).
+        """
+        size, counts = len(self.values), np.diff(ratings.indptr)
+        users = np.repeat(np.arange(ratings.shape[0]), counts)
+        levels = np.searchsorted(self.values, ratings.data - 1e-4)
+        mean = np.zeros(len(ratings.data), dtype=np.float32)
+        for points, items in zip(tastes.points, self.items, strict=True):
+            mean += cell_means(points, items, ratings) / len(self.items)
+        observed, expected = (np.zeros((ratings.shape[0], size)) for _ in range(2))
+        cells = users * size + levels
+        observed += np.bincount(cells, minlength=observed.size).reshape(observed.shape)
+        shares = normal_levels(mean, tastes.variance[users], self.values)
+        for level in range(size):
+            expected[:, level] = np.bincount(users, shares[:, level], len(expected))
+        if overall is None:
+            found = (observed.sum(axis=0) + LEAST_USE) / (expected.sum(axis=0) + LEAST_USE)
+            return np.asarray(found, dtype=np.float32)[None]
+        share = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
+        share[counts == 0] = 1.0  # all levels as all users use them
+        weight = policy.use_ratings * np.maximum(share, LEAST_USE)
+        return np.asarray((observed + weight * overall) / (expected + weight), dtype=np.float32)
+
+    def means(self, points: Single, items: IntArray | slice = slice(None)) -> Iterator[Single]:
+        """Yield mean ratings of users and items, standardized, (users, items), sweep by sweep."""
+        for u, i in zip(points, self.items, strict=True):
+            yield self.within(logits(u, i[items]))
+
+    def within(self, means: Single) -> Single:
+        """Return means within the levels, by a hundredth of the scale."""
+        margin = 0.01 * (self.values[-1] - self.values[0])
+        return np.clip(means, self.values[0] + margin, self.values[-1] - margin)
+
+
+def cell_means(users: Single, items: Single, cells: Any) -> Single:
+    """Mean ratings at the cells of a CSR matrix."""
+    left, right = users.copy(), items.copy()
+    left[:, 0], right[:, 0] = 1.0, 1.0
+    products = kernels.cell_products(left, right, cells.indptr, cells.indices) - 1.0
+    biases = np.repeat(users[:, 0], np.diff(cells.indptr)) + items[cells.indices, 0]
+    return np.asarray(products + biases)
+
+
+def user_variances(off: Single, cells: Any, overall: float, policy: TraitPolicy) -> Single:
+    """Variance of each user's ratings around their means, pulled to that of all."""
+    users = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
+    squares = np.bincount(users, off.astype(np.float64) ** 2, cells.shape[0])
+    prior = policy.variance_ratings
+    return np.asarray(
+        (squares + prior * overall) / (np.diff(cells.indptr) + prior), dtype=np.float32
+    )
+
+
+def normal_levels(mean: Single, variance: Single, values: Single) -> Single:
+    """Share of each level by normal densities at their values, (cells, I).
+
+    Examples
+    --------
+    >>> one = np.ones(1, np.float32)
+    >>> normal_levels(0 * one, one, np.array([-1.0, 1.0], np.float32))
+    array([[0.5, 0.5]], dtype=float32)
+    """
+    logs = np.square(values - mean[:, None])
+    logs *= -0.5 / variance[:, None]
+    logs -= logs.max(axis=1, keepdims=True)
+    found = np.exp(logs, out=logs)
+    found /= found.sum(axis=1, keepdims=True)
+    return np.asarray(found)
+
+
+def sample_ratings(
+    ratings: Any, features: Features, traits: int, policy: TraitPolicy, rng: np.random.Generator
+) -> Iterator[TraitSweep]:
+    """Yield what is kept of one sweep of standardized ratings (U, N) after another."""
+    by_item, counts = transpose(ratings), np.diff(ratings.indptr)
+    users, items = start_ratings(ratings, by_item, features, traits, rng)
+    variances = np.full(len(users.points), START_VARIANCE, dtype=np.float32)
+    while True:
+        precision = 1.0 / variances
+        users.points, users.draws = rating_half(
+            items.draws, ratings, np.repeat(precision, counts), users.prior, rng
+        )
+        items.points, items.draws = rating_half(
+            users.draws, by_item, precision[by_item.indices], items.prior, rng
+        )
+        off = ratings.data - cell_means(users.draws, items.draws, ratings)
+        overall = max(float(np.mean(np.square(off, dtype=np.float64))), LEAST_VARIANCE)
+        variances = user_variances(off, ratings, overall, policy)
+        users.update_prior()
+        items.update_prior()
+        yield keep(users, items, overall, variances)
+
+
+def start_ratings(
+    ratings: Any, by_item: Any, features: Features, traits: int, rng: np.random.Generator
+) -> tuple[Side, Side]:
+    """Users at zero; items by their mean ratings, with traits at random."""
+    users = np.zeros((ratings.shape[0], traits + 1), dtype=np.float32)
+    items = 0.3 * rng.standard_normal((ratings.shape[1], traits + 1), dtype=np.float32)
+    # Means over few ratings are pulled to zero.
+    items[:, 0] = by_item.sum(axis=1) / (np.diff(by_item.indptr) + 3.0)
+    found = start_sides(users, items, features, 0.4, 0.04)
+    # No user has been drawn yet: as if users' means had a variance of a fifth.
+    found[0].prior.precision[0] = 5.0
+    return found
 
 
 class People(NamedTuple):
@@ -109,9 +521,8 @@ class TraitModel:
 
     def nobody(self, features: Single | None = None) -> People:
         """A user of whom nothing is known, not even what was not chosen."""
-        found = np.zeros((len(self.choices.items), 1, self.choices.items.shape[2]), np.float32)
-        if features is not None:
-            found += features @ self.choices.user_weights
+        sweeps = range(len(self.choices.items))
+        found = np.stack([np.atleast_2d(self.choices.user_prior(m, features).mean) for m in sweeps])
         nothing = as_cells(sparse.csr_array((1, self.choices.items.shape[1])))
         return People(found, self.place_tastes(nothing, features))
 
@@ -136,8 +547,7 @@ class TraitModel:
     def levels(self, people: People, items: IntArray | slice = slice(None)) -> Iterator[Single]:
         """Yield the probability of each level of a rating, (users, items, I), class by class."""
         if self.ratings is None or people.tastes is None:
-            for shares in self.chosen(people, items):
-                yield np.stack([1.0 - shares, shares], axis=-1)
+            yield from map(yes_and_no, self.chosen(people, items))
             return
         _, variance, use = people.tastes
         for means in self.ratings.means(people.tastes.points, items):
@@ -159,7 +569,7 @@ class TraitModel:
             return self.pair_levels(people, users, items)[:, 1]
         found = np.zeros(len(users))
         for points, things in zip(people.tastes.points, self.ratings.items, strict=True):
-            found += self.ratings.within(pair_means(points[users], things[items]))
+            found += self.ratings.within(pair_logits(points[users], things[items]))
         return self.ratings.center + self.ratings.spread * found / self.classes
 
     def pair_levels(self, people: People, users: IntArray, items: IntArray) -> FloatArray:
@@ -172,15 +582,11 @@ class TraitModel:
 
     def _pair_levels(self, people: People, users: IntArray, items: IntArray) -> FloatArray:
         if self.ratings is None or people.tastes is None:
-            choices, parts = self.choices, []
-            for points, things, offsets in zip(
-                people.choices, choices.items, choices.offsets, strict=True
-            ):
-                parts.append(chosen_share(pair_means(points[users], things[items]), offsets))
-            shares = np.mean(parts, axis=0, dtype=np.float64)
-            return np.stack([1.0 - shares, shares], axis=-1)
+            parts = zip(people.choices, self.choices.items, self.choices.offsets, strict=True)
+            each = [chosen_share(pair_logits(u[users], i[items]), o) for u, i, o in parts]
+            return yes_and_no(np.mean(each, axis=0, dtype=np.float64))
         points, variance, use = people.tastes.take(users)
-        means = self.ratings.within(pair_means(points, self.ratings.items[:, items]))
+        means = self.ratings.within(pair_logits(points, self.ratings.items[:, items]))
         rows = np.ascontiguousarray(means.T)  # a row for each pair, a column for each class
         found = kernels.tilted_levels(rows, variance, use, self.ratings.values)
         return np.asarray(found.mean(axis=1, dtype=np.float64))
@@ -226,27 +632,27 @@ class TraitModel:
         mine = as_cells(known[users])
         if self.ratings is None or people.tastes is None:
             model, points = self.choices, people.choices[m, users].copy()
-            prior = PointPrior(model.precision[m], np.zeros(points.shape[1], dtype=np.float32))
+            prior, offsets = model.user_prior(m), model.offsets[m]
+            grades = as_grades(mine, self.scale)
             drawn, _ = choice_half(
-                points,
-                model.item_draws[m],
-                as_grades(mine, self.scale),
-                prior,
-                model.offsets[m],
-                self.policy,
-                rng,
+                points, model.item_draws[m], grades, prior, offsets, self.policy, rng
             )
-            shares = chosen_share(logits(drawn, model.items[m]), model.offsets[m])
-            return np.stack([1.0 - shares, shares], axis=-1).astype(np.float64)
+            return yes_and_no(chosen_share(logits(drawn, model.items[m]), offsets)).astype(
+                np.float64
+            )
         rated = self.ratings
         cells = as_standardized(mine, rated.values)
         _, variance, use = people.tastes.take(users)
-        prior = PointPrior(rated.precision[m], np.zeros(rated.items.shape[2], dtype=np.float32))
         cell_precision = np.repeat(1.0 / variance, np.diff(cells.indptr))
+        prior = rated.user_prior(m)
         drawn = rating_half(rated.item_draws[m], cells, cell_precision, prior, rng)[1]
-        items = rated.items[m]
-        means = rated.within(drawn[:, 1:] @ items[:, 1:].T + drawn[:, :1] + items[:, 0])
+        means = rated.within(logits(drawn, rated.items[m]))
         return kernels.tilted_levels(means, variance, use, rated.values).astype(np.float64)
+
+
+def yes_and_no(shares: NDArray[F]) -> NDArray[F]:
+    """Return the probabilities of no and yes, along a last axis."""
+    return np.stack([1 - shares, shares], axis=-1)
 
 
 def as_grades(known: Any, scale: RatingLevels) -> Any:
@@ -257,13 +663,17 @@ def as_grades(known: Any, scale: RatingLevels) -> Any:
     else:
         places = (levels >= scale.middle).astype(np.intp) + (levels >= scale.at_least(None))
         data = GRADES.astype(np.float32)[places]
-    return as_cells(sparse.csr_array((data, known.indices, known.indptr), shape=known.shape))
+    return with_data(known, data)
 
 
 def as_standardized(known: Any, values: Single) -> Any:
     """Return level numbers plus one as standardized ratings."""
-    data = values[known.data.astype(np.intp) - 1]
-    return as_cells(sparse.csr_array((data, known.indices, known.indptr), shape=known.shape))
+    return with_data(known, values[known.data.astype(np.intp) - 1])
+
+
+def with_data(cells: Any, data: Single) -> Any:
+    """Return cells with other numbers in them."""
+    return as_cells(sparse.csr_array((data, cells.indices, cells.indptr), shape=cells.shape))
 
 
 def fit_trait_model(
@@ -295,19 +705,18 @@ def fit_trait_model(
     traits, draws, rating_traits = policy.of_shape(known.shape[0], known.shape[1], known.nnz)
     chosen, rated = as_grades(known, scale), None
     choice_sweeps = sample_choices(chosen, features, traits, policy, session.rng)
-    rating_sweeps: Iterator[RatingDraw] = iter(())
+    rating_sweeps: Iterator[TraitSweep] = iter(())
     standard = Standard.of(scale.values, scale.values[known.data.astype(np.intp) - 1])
     if not scale.implicit:
         rated = as_standardized(known, standard.values)
         rating_sweeps = sample_ratings(rated, features, rating_traits, policy, session.rng)
-    choices: list[ChoiceDraw] = []
-    ratings: list[RatingDraw] = []
+    choices, ratings = list[TraitSweep](), list[TraitSweep]()
 
     def so_far(interrupted: bool = True) -> T:
         model, users = ChoiceModel.of(choices)
-        if rated is None:
-            return finish(TraitModel(model, None, scale, policy), People(users, None), interrupted)
-        found, tastes = RatingModel.of(ratings, rated, standard, policy)
+        found, tastes = None, None
+        if rated is not None:
+            found, tastes = RatingModel.of(ratings, rated, standard, policy)
         return finish(TraitModel(model, found, scale, policy), People(users, tastes), interrupted)
 
     countdown = Countdown(policy.burn_in + draws)

@@ -22,13 +22,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoint import kernels
-from rejoint.arrays import FloatArray, IntArray
-
-Single = NDArray[np.float32]
+from rejoint.arrays import FloatArray, IntArray, Single
 
 FEW_ROWS = 16
 """Rows up to which sums over all columns are formed one by one, without a table of products."""
