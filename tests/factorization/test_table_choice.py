@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.factorization.log_linear import (
     Effects,
+    MarginPlan,
     Sample,
     fit_log_linear,
+    mask_of,
 )
 from rejoint.factorization.max_entropy import (
     independent_model,
@@ -119,6 +121,22 @@ def test_tangent_is_the_derivative_of_the_effects():
         moved = Model.of(weights, parts)
         change = effects.values(tables_of_model(moved)) - effects.values(tables_of_model(model))
         assert np.allclose(change / small, tangent[:, column], atol=1e-6)
+
+
+def test_tables_that_follow_from_each_other_are_those_of_the_joint():
+    joint = np.random.default_rng(0).dirichlet(np.ones(72)).reshape(2, 3, 2, 2, 3)
+    subsets = [*combinations(range(5), 3), *combinations(range(5), 2), (1,)]
+    asked = []
+
+    def tabulate(subset):
+        asked.append(subset)
+        return margin(joint, subset)
+
+    made = MarginPlan(joint.shape, {mask_of(s) for s in subsets}).tabulate(tabulate)
+    assert asked == [(0, 1, 2, 3, 4)]  # all are sums of the joint
+    assert len(made) == len(subsets)
+    for subset in subsets:
+        assert np.allclose(made[mask_of(subset)], margin(joint, subset), atol=1e-15)
 
 
 def log_linear_start(effects, own):
