@@ -405,7 +405,10 @@ _WORDS = {
         *("aldersgruppe", "wiek", "grupa wieku", "age band", "classi di eta", "age range"),
         *("age (years)", "age in years", "alter in jahren", "age class"),
     },
-    "Year": {*"year years jahr annee ano anno jaar ar rok time perioden".split()},
+    "Year": {
+        *("year", "years", "jahr", "annee", "ano", "anno", "jaar", "ar", "rok", "time"),
+        "perioden",
+    },
 }
 #: Headers of labels that say nothing about their variable.
 _NO_NAMES = {
