@@ -75,7 +75,7 @@ ASIDE = {
     "ncbirths": "openintro",
     "Affairs": "AER",
     "mpg": "ggplot2",
-    "anes96": "statsmodels",
+    "SwissLabor": "AER",
 }
 
 #: Columns that identify rows, repeat another one, or have one value.

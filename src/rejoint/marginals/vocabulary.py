@@ -406,8 +406,7 @@ _WORDS = {
         *("age (years)", "age in years", "alter in jahren", "age class"),
     },
     "Year": {
-        *("year", "years", "jahr", "annee", "ano", "anno", "jaar", "ar", "rok", "time"),
-        "perioden",
+        *("year", "years", "jahr", "annee", "ano", "anno", "jaar", "ar", "rok", "time", "perioden"),
     },
 }
 #: Headers of labels that say nothing about their variable.
