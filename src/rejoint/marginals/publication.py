@@ -975,19 +975,18 @@ def _doubt_levels(draft: Draft, axis: int) -> Iterator[tuple[list[str], str]]:
     plain = [plain_text(label) for label in labels]
     lines = np.nan_to_num(facet.by_level(axis))
     most = [np.all(line >= lines) and np.any(line > lines) for line in lines]
-    named = [_is_strong(x) or (is_total_word(x) and m) for x, m in zip(labels, most, strict=True)]
+    pairs = zip(labels, most, strict=True)
+    named = [_is_strong(x) or (len(labels) > 2 and is_total_word(x) and m) for x, m in pairs]
     whole = _is_whole(draft, axis)
     if len(labels) == 2 and not whole:  # Males, Population
         sexes = [len(x) > 2 and concept_of_labels([x] * 2) == "Sex" for x in labels]
-        pairs = zip((0, 1), named, most, strict=True)
-        named = [n or (m and sexes == [i, not i]) for i, n, m in pairs]
+        both = zip((0, 1), named, most, strict=True)
+        named = [n or (m and sexes == [i, not i]) for i, n, m in both]
     if not whole:
         sorts = {sort: label for label in labels if (sort := sort_of_things(label))}
         yield list(sorts.values()) if len(sorts) > 1 else [], "may count different things"
-        grow = min(lines.shape[0] - 1, lines.shape[1]) > 2 and bool(
-            np.all(np.diff(lines, axis=0) > 0)
-        )
-        grow = grow and concept_of_labels(labels) != "Year"
+        grow = min(lines.shape[0] - 1, lines.shape[1]) > 2 and concept_of_labels(labels) != "Year"
+        grow = grow and bool(np.all(np.diff(lines, axis=0) > 0))
         yield labels[:-1] if grow else [], "grow in every line and may be running sums"
     yield _where(labels, named), "may be totals, to which the others do not add up"
     ends = [plain[i] in _OF_ALL and _is_mean(facet, axis, i) for i in range(len(labels))]
