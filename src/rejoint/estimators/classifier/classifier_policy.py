@@ -72,7 +72,8 @@ class ClassifierPolicy:
 
     # -- Rules ------------------------------------------------------------------------------
     # Rules over categories (CAR, NURSERY) are learned from a fresh start with almost no prior. It
-    # is tried where deviations are best at this scale or a weaker one.
+    # is tried where deviations are best at this scale or a weaker one, and always without numbers:
+    # on one of ten splits of NURSERY they are best at .25, and rules are missed (error .007).
     rule_trigger: float = 0.5
     # Classes of each label and of all together, their scales, start and steps at each scale.
     rule_classes: int = 16

@@ -346,7 +346,8 @@ class ClassifierFit:
         self.clock.begin(name, 0.35)
         part = self.deviate(plain, name, Form(self.owners(self.classes), common=plain.form.scale))
         part, loss = self.follow(part, policy.class_scales, self.complete_loss)
-        if part.form.scale >= policy.rule_trigger:
+        has_numbers = len(self.members[0].learn.design.numbers) > 0
+        if part.form.scale >= policy.rule_trigger or not has_numbers:
             found = self.fit_rules(part, loss)
             if found is not None:
                 return found, True
