@@ -178,7 +178,7 @@ class Case:
 
     def error(self, tabulate: Tabulate) -> float:
         """Mean total variation."""
-        gaps = [np.abs(tabulate(s) - table.ravel()).sum() for s, table in self.judge]
+        gaps = [np.abs(tabulate(s).ravel() - table.ravel()).sum() for s, table in self.judge]
         return 0.5 * float(np.mean(gaps))
 
 

@@ -102,3 +102,14 @@ def test_data_in_the_place_of_an_option(fit, name):
     frame = pytest.importorskip("pandas").DataFrame({"a": [1, 2]})
     with pytest.raises((TypeError, ValueError), match="a DataFrame"):
         fit(data, **{"rank": 1, name: frame})
+
+
+def test_frames_that_are_no_arrow_stream():
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1, "x", None, 2.5]})
+    with pytest.raises(ValueError, match=r"scan cannot read the DataFrame .* use Records\.of"):
+        rj.scan(frame)
+
+
+def test_whole_numbers_beyond_floats_have_no_mean():
+    with pytest.raises(ValueError, match=r"'a' has levels beyond 1\.8e308"):
+        rj.Variable("a", (1, 10**400)).numeric  # noqa: B018

@@ -141,12 +141,7 @@ def test_any_form_of_records_and_the_twin_draw_the_same(seed, rank, most, peaked
     weights = rng.dirichlet(np.full(rank, peaked)) + 1e-12
     mass = rng.integers(0, most + 1, size=80).astype(float)
     truth = twin(codes, mass, weights, factors, levels, seed)
-    departing = np.where(codes > 0, codes, -1).astype(np.int8)
-    for form in (
-        codes,
-        kernels.SparseCodes.of_codes(codes, levels),
-        kernels.DefaultCodes(kernels.SparseCodes.of_codes(departing, levels)),
-    ):
+    for form in (codes, kernels.SparseCodes.of_codes(codes, levels)):
         found = kernels.class_draws(form, mass, weights, factors, levels, seed, 2)
         assert found[0] == pytest.approx(truth[0], rel=1e-10)
         np.testing.assert_array_equal(found[1], truth[1])

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint import Bin, Domain, Records, Remark, SparseRecords
-from rejoint.kernels import DefaultCodes, SparseCodes
+from rejoint.kernels import SparseCodes
 from rejoint.records.merge import merge_rows
-from rejoint.records.sparse import DefaultCodedRecords
 
 D = Domain.of({"a": ["x", "y"], "b": 3, "c": [True, False]})
 
@@ -101,9 +100,6 @@ class TestMerged:
             merged = r.merged()
             assert merged.sample_weight.sum() == rows
             assert len(merged) == (kept or 20 * 20)
-            zeros = Domain.of({name: 2 for name in names})
-            bought = DefaultCodes(SparseCodes(starts, 2 * cells.ravel() + 1, zeros.shape))
-            assert len(DefaultCodedRecords(zeros, bought).merged()) == len(merged)
 
 
 class TestTrusted:

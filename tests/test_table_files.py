@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.marginals import Marginals
 from rejoint.marginals import folder as folders
-from rejoint.marginals.cell import read_cell
+from rejoint.marginals.sheet import read_cell
 
 COUNTS = np.array([[30.0, 10.0, 5.0], [20.0, 40.0, 15.0]])
 

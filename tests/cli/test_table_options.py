@@ -61,8 +61,9 @@ def test_errors_print_options_that_settle_them(run, published):
     words = ["check-tables", "p.csv", "q.csv"]
     options = []
     for said, option in [
-        ("Leave one kind out: --skip 'sd'.", ["--skip", "sd"]),
+        ("Say --skip 'sd' to leave out", ["--skip", "sd"]),
         ("--decimal ,", ["--decimal", ","]),
+        ("--kind counts", ["--kind", "counts"]),
         (
             "--same 'Male=Men' --same 'Female=Women'",
             ["--same", "Male=Men", "--same", "Female=Women"],
@@ -87,6 +88,7 @@ def test_errors_print_options_that_settle_them(run, published):
         skip="sd",
         same={"Male": "Men", "Female": "Women"},
         suppressed={"x": (1000, 4000)},
+        kind="counts",
     )
     assert known.unknown.high.tolist() == [4000.0]
 

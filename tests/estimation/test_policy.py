@@ -195,6 +195,7 @@ CASES = {
     "merged_share": (0.0, "search", {"largest_best": 0}),
     "refined_share": (0.0, "search"),
     "chains_share": (0.0, "default"),
+    "bounds_classes": (1.0, "default", {"sure_errors": -50.0}),
     "trial_chains": (1, "search"),
     "trial_sweeps": (10, "search"),
     "trial_keep": (15, "search"),

@@ -12,7 +12,7 @@ from test_offices import check
 
 from rejoint.marginals import Marginals
 from rejoint.marginals.sheet import read_sheets
-from rejoint.marginals.totals import is_total_word
+from rejoint.marginals.vocabulary import is_total_word
 from rejoint.records.files import Source
 
 WAYS = ["word", "title", "note", "delimiter", "blank", "tail", "bom", "crlf", "quote", "flag"]

@@ -8,7 +8,7 @@ import pytest
 from grammar import make
 
 from rejoint.marginals import Marginals
-from rejoint.marginals.totals import plain_text
+from rejoint.marginals.vocabulary import plain_text
 
 #: All 500 by ``make tables``; a part of them in the quick suite.
 FILES = int(os.environ.get("REJOINT_TABLE_FILES", "120"))

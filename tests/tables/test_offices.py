@@ -7,7 +7,7 @@ import pytest
 from offices import SAMPLES
 
 from rejoint.marginals import Marginals
-from rejoint.marginals.totals import plain_text
+from rejoint.marginals.vocabulary import plain_text
 
 
 def check(m, sample):

@@ -82,7 +82,9 @@ def _show(known: Marginals, readings: Sequence[Reading], as_json: bool) -> None:
 
 def _describe(reading: Reading) -> None:
     echo(describe_reading(reading))
+    proof = {"sizes": "nothing but their sizes: no total, no word such as 'Number'"}
     details = {
+        "shown by": proof.get(reading.proof, ""),
         "totals": ", ".join(reading.totals),
         "not given": ", ".join(f"{m} ({plural(n, 'cell')})" for m, n in reading.marks.items()),
         "flags": ", ".join(f"{f} ({plural(n, 'cell')})" for f, n in reading.flags.items()),

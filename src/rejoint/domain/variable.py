@@ -371,7 +371,12 @@ Domain or leave the cell empty.
                 f"Variable {self.name!r} has levels that are no numbers ({show(words)}): "
                 "it has a mode, but no mean or other expectation."
             )
-        return np.array(self.levels, dtype=np.float64)
+        try:
+            return np.array(self.levels, dtype=np.float64)
+        except OverflowError:
+            raise ValueError(
+                f"Variable {self.name!r} has levels beyond 1.8e308, which no mean can be taken of."
+            ) from None
 
     def quantile(self, shares: NDArray[np.float64], q: float) -> float:
         """Return the smallest value whose share, with all below it, is at least ``q``.

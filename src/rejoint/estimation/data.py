@@ -19,7 +19,7 @@ from rejoint import kernels
 from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.part_summary import PartSummary
-from rejoint.kernels import DefaultCodes, SparseCodes, has_value
+from rejoint.kernels import SparseCodes, has_value
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
@@ -180,10 +180,10 @@ class Data(ABC):
 
 @dataclass(frozen=True, eq=False)
 class InMemory(Data):
-    """Records in memory, identical ones merged: dense codes, sparse or default-coded ones."""
+    """Records in memory, identical ones merged: dense or sparse codes."""
 
     domain: Domain
-    codes: Any  # (M, N) codes, -1 where a value is missing; or one of the sparse forms
+    codes: Any  # (M, N) codes, -1 where a value is missing; or SparseCodes
     weight: FloatArray
     threads: int
     unmerged: BaseRecords | None = field(default=None, repr=False)
@@ -239,7 +239,7 @@ class InMemory(Data):
     @cached_property
     def cells(self) -> int:
         """Cells that a pass goes through; where most hold one code, those that depart from it."""
-        if isinstance(self.codes, SparseCodes | DefaultCodes):
+        if isinstance(self.codes, SparseCodes):
             return self.codes.size
         share = departing_share(self.codes)
         all_cells = int(self.codes.size)
@@ -299,8 +299,6 @@ class InMemory(Data):
 
     def merge(self) -> "InMemory":
         """The same with identical records merged."""
-        if isinstance(self.codes, DefaultCodes):
-            return self
         kind = SparseRecords if isinstance(self.codes, SparseCodes) else Records
         merged = kind._trusted(self.domain, self.codes, self.weight).merged()
         return replace(self, codes=merged.codes, weight=np.asarray(merged.sample_weight))
@@ -313,8 +311,7 @@ class InMemory(Data):
     def table(self, rows: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.signedinteger]:
         """Codes of some of the records, -1 where a value is missing."""
         found = self.codes[rows]
-        sparse = isinstance(found, SparseCodes | DefaultCodes)
-        return found.to_codes() if sparse else np.asarray(found)
+        return found.to_codes() if isinstance(found, SparseCodes) else np.asarray(found)
 
     def expect(self, model: Model) -> Expected:
         """One pass (E-step)."""

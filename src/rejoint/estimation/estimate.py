@@ -453,9 +453,12 @@ def describe_smoothing(time: float) -> str:
 
 def _looked_at(data: Data) -> str:
     """How many records the rank was chosen by, where not by all."""
-    if not isinstance(data, Parted) or len(data.summary.keys) == data.summary.rows:
+    if not isinstance(data, Parted):
         return ""
-    size = f"{len(data.summary.keys):,} of the {data.summary.rows:,} records"
+    drawn, rows = len(data.summary.keys), data.summary.rows
+    if drawn == rows or drawn < data.summary.size:  # all records, or all that hold a value
+        return ""
+    size = f"{drawn:,} of the {rows:,} records"
     return f" The rank was chosen on {size}, drawn at random."
 
 
@@ -650,7 +653,14 @@ class Fit:
         if not starts:
             starts = [random_model(self.small, plan.rank, session.rng) for _ in range(bayes.chains)]
         draws = bayes.sample(data, starts, reported, curve.concentrations, offer=ended)
-        return self.result([done], done, None, draws, bayes.chains, plan=plan)
+        wide = plan.for_bounds(self.policy)
+        if self.streamed or wide is None or bayes != plan.solver(self.policy):
+            return self.result([done], done, None, draws, bayes.chains, plan=plan)
+        center = data.layout.split(data.center)
+        starts = [starts[0].extend(wide.rank, center, session.rng)] * wide.chains
+        members = [draw.mean for draw in draws]
+        draws = wide.solver(self.policy).sample(data, starts, reported, curve.concentrations)
+        return self.result([done], done, None, draws, wide.chains, plan=plan, members=members)
 
     def representative(self) -> Run:
         """The most probable model of the rank, near the one that the search has found."""
@@ -733,6 +743,7 @@ class Fit:
         more: str = "",
         *,
         plan: ChainPlan | None = None,
+        members: Sequence[Model] | None = None,
     ) -> FitResult:
         """Make the result of the best run: its model, log-likelihood and sentences.
 
@@ -744,14 +755,18 @@ class Fit:
         if draws:
             # An interrupted fit is not kept waiting for passes over all records.
             ended = is_interrupted(runs)
+            if plan is not None and members is None:
+                members = [draw.mean for draw in draws]
+            if plan is not None and plan.by_mode:
+                members = [best.model]
             answer = posterior_mean(
                 self.data,
                 draws,
-                model if plan is None else draws[-1].mean,
+                model if members is None else members[-1],
                 0 if ended else self.policy.anchored_passes,
                 replace(self.policy, pair_levels=0) if ended else self.policy,
                 ensemble=plan is not None,
-                members=[best.model] if plan is not None and plan.by_mode else None,
+                members=members,
                 weight=None if plan is None else plan.anchor,
             )
             drawn = spread_draws(self.data, draws, answer)

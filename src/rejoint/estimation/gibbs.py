@@ -152,6 +152,22 @@ class ChainPlan:
         first = max(self.sweeps - 1 - (count - 1) * thin, 0)
         return range(first, self.sweeps, thin)
 
+    def for_bounds(self, policy: Policy) -> "ChainPlan | None":
+        """Chains of more classes that bounds rest on; none where these chains have enough.
+
+        A mode leaves out classes that are not worth their parameters; bounds allow for them.
+
+        Examples
+        --------
+        >>> ChainPlan.from_mode(6, 160, 8).for_bounds(DEFAULT).rank
+        9
+        """
+        rank = int(policy.bounds_classes * self.rank)
+        few = self.at_mode and self.rank <= policy.largest_best
+        if not few or not self.rank < rank <= policy.most_classes:
+            return None
+        return replace(self, rank=rank, chains=min(self.chains, policy.few_chains))
+
     def solver(self, policy: Policy) -> "Bayes":
         """The sampler of these chains."""
         kept = self.kept

@@ -537,8 +537,8 @@ def leaves_pairs_open(levels: Subset, subsets: Sequence[Subset]) -> bool:
 def share_of_classes(best: "RankEvidence", rival: float, *, is_partial: bool) -> float:
     """Share of a low rank in the mean of it and of a log-linear model.
 
-    Where tables leave the classes open and do not hold all pairs of variables, no kind of model is
-    known to extrapolate better, and classes have no larger share than others.
+    Where tables leave as much open as there are classes and do not hold all pairs of variables, no
+    kind of model is known to extrapolate better, and classes have a smaller share than others.
 
     Examples
     --------
@@ -548,7 +548,7 @@ def share_of_classes(best: "RankEvidence", rival: float, *, is_partial: bool) ->
     """
     odds = (best.evidence - rival + POLICY.undervalued) / POLICY.evidence_spread
     share = 1.0 / (1.0 + exp(-min(max(odds, -50.0), 50.0)))
-    if is_partial and best.open:
+    if is_partial and best.open >= best.model.rank:
         share = min(share, POLICY.most_open_share)
     if min(share, 1.0 - share) < POLICY.least_share:
         return float(round(share))

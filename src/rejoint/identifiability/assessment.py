@@ -19,7 +19,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset
 from rejoint.messages import Message, PythonName, join_messages
 from rejoint.model import Layout
-from rejoint.records.records import BaseRecords, Records
+from rejoint.records.records import BaseRecords
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import plural, show
 
@@ -102,8 +102,6 @@ def assess_records(records: BaseRecords, rank: int) -> Assessment:
         if len(records) * len(records.domain) > MOST_DENSE_CELLS:
             return Assessment()
         records = records.to_records()
-    if not isinstance(records, Records):  # default-coded records are complete
-        return _assess_complete_records(records.domain, rank)
     observed = np.asarray(records.codes >= 0)
     if observed.all(axis=1).any():
         return _assess_complete_records(records.domain, rank)
@@ -200,7 +198,7 @@ def _assess_complete_records(domain: Domain, rank: int) -> Assessment:
     )
 
 
-def _assess_patterns(records: Records, observed: Mask, rank: int) -> Assessment:
+def _assess_patterns(records: BaseRecords, observed: Mask, rank: int) -> Assessment:
     """Say what the sets of variables that records hold leave undetermined."""
     subsets = find_patterns(observed)
     if subsets is not None:

@@ -2,8 +2,7 @@
 
 ==================  ===============================================================
 backend             which of the two runs; checks of arguments
-codes               SparseCodes: records as a CSR matrix of their observed values;
-                    DefaultCodes: records that hold a default level almost everywhere
+codes               SparseCodes: records as a CSR matrix of their observed values
 class_passes        E-step, posterior and log-probability of records with a hidden class;
                     classes drawn from posteriors (a Gibbs step), levels drawn by inversion
 count_tables        tables of many subsets of variables, counted at once
@@ -28,7 +27,7 @@ from rejoint.kernels.class_passes import (
     draw_levels,
     has_value,
 )
-from rejoint.kernels.codes import DefaultCodes, SparseCodes
+from rejoint.kernels.codes import SparseCodes
 from rejoint.kernels.count_tables import count, table_sizes
 from rejoint.kernels.polynomials import Polynomials, SparseColumns, symmetric_total
 from rejoint.kernels.simplex import admm_steps, damped_inverse, project_columns
@@ -42,7 +41,6 @@ from rejoint.kernels.trait_steps import (
 from rejoint.kernels.triples import pack_triples, triples_sweep, triples_value
 
 __all__ = [
-    "DefaultCodes",
     "Polynomials",
     "SparseCodes",
     "SparseColumns",

@@ -21,10 +21,10 @@ from rejoint.kernels.backend import (
     check_weight,
     compiled,
 )
-from rejoint.kernels.codes import DefaultCodes, SparseCodes, count_folded
+from rejoint.kernels.codes import SparseCodes
 
-#: Records in any of their forms.
-AnyCodes = Codes | SparseCodes | DefaultCodes
+#: Records in either of their forms.
+AnyCodes = Codes | SparseCodes
 
 BLOCK_ENTRIES = 1 << 18  # entries of the largest array that a pass of a twin makes
 GROUP_CELLS = 1 << 11  # cells of the largest table into which a twin joins variables
@@ -40,8 +40,6 @@ def has_value(codes: AnyCodes) -> NDArray[np.bool_]:
     """
     if isinstance(codes, SparseCodes):
         return np.asarray(codes.counts > 0)
-    if isinstance(codes, DefaultCodes):
-        return np.ones(len(codes), dtype=bool)
     if compiled is None or codes.dtype not in CODE_TYPES:
         return np.asarray((codes >= 0).any(axis=1))
     found = np.empty(len(codes), dtype=bool)
@@ -81,7 +79,7 @@ def class_pass(
 
     Parameters
     ----------
-    codes : (M, N) array of int8, int16 or int32, SparseCodes or DefaultCodes
+    codes : (M, N) array of int8, int16 or int32, or SparseCodes
         Level of each variable in each record, -1 where it is missing.
     weight : (M,) array of float, optional
         Weight of each record, not negative; one each by default.
@@ -115,14 +113,6 @@ def class_pass(
     array([[0.818, 0.182],
            [0.   , 0.   ]])
     """
-    if isinstance(codes, DefaultCodes):
-        return count_folded(
-            codes,
-            weight,
-            (weights, factors),
-            levels,
-            lambda found, w, a, n: class_pass(found, weight, w, a, n, threads),
-        )
     arrays = arrays_of(codes, levels)
     weights, factors, shape = check_model(weights, factors, levels)
     weight = check_weight(weight, len(codes))
@@ -142,7 +132,7 @@ def class_posterior(
 
     Parameters
     ----------
-    codes : (M, N) array of int8, int16 or int32, SparseCodes or DefaultCodes
+    codes : (M, N) array of int8, int16 or int32, or SparseCodes
         Level of each variable in each record, -1 where it is missing.
     weights : (F,) array of float
         Weight of each class, not negative; need not sum to one.
@@ -168,10 +158,6 @@ def class_posterior(
     >>> np.exp(log_prob).round(3), posterior.round(3)
     (array([0.55, 1.  ]), array([[0.818, 0.182], [0.5  , 0.5  ]]))
     """
-    if isinstance(codes, DefaultCodes):
-        found, weights, factors, shift = codes.fold_model(weights, factors, levels)
-        log_prob, posterior = class_posterior(found, weights, factors, found.levels, threads)
-        return log_prob + shift, posterior
     arrays = arrays_of(codes, levels)
     weights, factors, shape = check_model(weights, factors, levels)
     if compiled is None:
@@ -194,9 +180,6 @@ def class_log_prob(
     >>> np.exp(class_log_prob(codes, np.array([0.5, 0.5]), A, [2])).round(3)
     array([0.55, 1.  ])
     """
-    if isinstance(codes, DefaultCodes):
-        found, weights, factors, shift = codes.fold_model(weights, factors, levels)
-        return class_log_prob(found, weights, factors, found.levels, threads) + shift
     arrays = arrays_of(codes, levels)
     weights, factors, shape = check_model(weights, factors, levels)
     if compiled is None:
@@ -475,7 +458,7 @@ def class_draws(
 
     Parameters
     ----------
-    codes : (M, N) array of int8, int16 or int32, SparseCodes or DefaultCodes
+    codes : (M, N) array of int8, int16 or int32, or SparseCodes
         Level of each variable in each record, -1 where it is missing.
     weight : (M,) array of float, optional
         How often each record occurs: whole numbers; one each by default.
@@ -511,14 +494,6 @@ def class_draws(
     >>> float(classes.sum())
     1011.0
     """
-    if isinstance(codes, DefaultCodes):
-        return count_folded(
-            codes,
-            weight,
-            (weights, factors),
-            levels,
-            lambda found, w, a, n: class_draws(found, weight, w, a, n, seed, threads),
-        )
     arrays = arrays_of(codes, levels)
     weights, factors, shape = check_model(weights, factors, levels)
     weight = check_weight(weight, len(codes))

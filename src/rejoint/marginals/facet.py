@@ -4,6 +4,10 @@ The paths of the rows (or columns) of a block become variables in one of four wa
 repeated under several others are crossed with them: two variables. Labels that differ from group to
 group are one variable with nested levels, unless the groups add up to the same numbers: then each
 group is a variable of its own, in a table of its own. A label that spans everything is a name.
+
+Totals among the levels are found by their sums: a level that equals the sum of its neighbors in
+every line is a total, in any language. How sure that is depends on how many numbers agree and how
+large they are: ``score`` is the number of decimal places by which chance is excluded.
 """
 
 import re
@@ -15,15 +19,256 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.marginals.axis_name import BETWEEN, name_of_labels
-from rejoint.marginals.cell import NIL, Cell, find_decimal, read_cell
 from rejoint.marginals.grid import ALL, Block, Path
-from rejoint.marginals.totals import Sums, find_sums, is_total_word, rounding_base, same_text
-from rejoint.marginals.unit_word import is_count_word, unit_word
+from rejoint.marginals.sheet import NIL, Cell, find_decimal, read_cell
+from rejoint.marginals.vocabulary import (
+    BETWEEN,
+    is_count_word,
+    is_total_word,
+    name_of_labels,
+    same_text,
+    scale_word,
+    sort_of_things,
+    unit_word,
+)
 from rejoint.messages import Argument, Message
 from rejoint.text import clean_label, show
 
 Array = NDArray[np.float64]
+
+#: Decimal places of chance above which a sum is a total, and above which it may be one.
+SURE, POSSIBLE = 3.0, 1.0
+_WORD = 5.0  # what a word is worth, in places
+_NEARLY = 0.005  # share of a number within which others nearly add up to it
+_MANY = 400  # levels above which only sums of all the others are looked for
+
+
+@dataclass
+class Sums:
+    """Which levels are sums of which: children of each total, and sums that may be chance.
+
+    ``others`` are further divisions of a total, coarser than its children.
+    """
+
+    children: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    roots: tuple[int, ...] = ()
+    doubtful: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    others: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one level is the total of all others."""
+        return len(self.roots) == 1 and self.roots[0] in self.children
+
+    @property
+    def leaves(self) -> list[int]:
+        """Levels that are no totals, in their order."""
+        return sorted(leaf for root in self.roots for leaf in self.leaves_of(root))
+
+    def leaves_of(self, level: int) -> list[int]:
+        """Levels that add up to a level."""
+        if level not in self.children:
+            return [level]
+        return sorted(leaf for c in self.children[level] for leaf in self.leaves_of(c))
+
+
+def find_sums(
+    values: Array,
+    digit: float,
+    words: Array | NDArray[np.bool_],
+    *,
+    exact: bool = False,
+    parts: Array | None = None,
+    most: Array | None = None,
+) -> Sums:
+    """Find which rows of an array are sums of rows next to them, once these are taken together.
+
+    Parameters
+    ----------
+    values : array (levels, lines)
+        The numbers, NaN where they are not known.
+    digit : float
+        The unit to which numbers are rounded.
+    words : array (levels,)
+        How much each label is that of a total: 1 for a usual word, less for a hint, 0 for others.
+    exact : bool
+        Whether totals add up exactly if they do at all.
+    parts : array (levels, lines), optional
+        The numbers as parts of sums: those that are not listed are zero there.
+    most : array (levels, lines), optional
+        What numbers that are not known may be at the most.
+
+    Examples
+    --------
+    >>> table = np.array([[30.0, 70, 11], [12, 40, 5], [18, 30, 6]])
+    >>> sums = find_sums(table, 1.0, np.zeros(3, dtype=bool))
+    >>> sums.children, sums.leaves
+    ({0: (1, 2)}, [1, 2])
+    """
+    active = list(range(len(values)))
+    found = Sums()
+    gone: set[int] = set()
+    while len(active) > 2:
+        equations = _equations(values, parts, most, active, digit, words, exact)
+        sure = [e for e in equations if e[1] >= SURE]
+        taken: set[int] = set()
+        if not sure:
+            found.doubtful = tuple(
+                (active[i], tuple(active[k] for k in run))
+                for _, score, i, run in equations
+                if score >= POSSIBLE or len(run) == len(active) - 1
+            )
+            break
+        ready = [e for e in sure if not any(_is_part(other, e) for other in sure)] or sure
+        for size, score, i, run in sorted(ready, key=lambda e: (e[0], -e[1])):
+            if taken & {i, *run}:
+                continue
+            twins = [e for e in sure if e[0] == size and e[2] in run and i in e[3]]
+            if any(e[1] >= score - 1e-9 for e in twins) and not words[active[i]]:
+                found.doubtful += ((active[i], tuple(active[k] for k in run)),)
+            kept = tuple(active[k] for k in run)
+            before = found.children.get(active[i], ())
+            if sum(len(found.leaves_of(k)) for k in before) > sum(
+                len(found.leaves_of(k)) for k in kept
+            ):
+                before, kept = kept, before
+            found.others += ((active[i], before),) if before else ()
+            found.children[active[i]] = kept
+            taken |= {i, *run}
+            gone |= {active[k] for k in run}
+        if not taken:
+            break
+        active = [a for a in active if a not in gone]
+    found.roots = tuple(active)
+    return found
+
+
+Equation = tuple[int, float, int, tuple[int, ...]]
+
+
+def _is_part(one: Equation, other: Equation) -> bool:
+    """Return whether the total of one sum is in the run of the other, which must then wait."""
+    return one[2] in other[3] and not {one[2], *one[3]} & ({other[2], *other[3]} - {one[2]})
+
+
+def _equations(
+    values: Array,
+    parts: Array | None,
+    most: Array | None,
+    active: list[int],
+    digit: float,
+    words: Array | NDArray[np.bool_],
+    exact: bool,
+) -> list[Equation]:
+    """Return sums of runs right before or after a row: size, score, row and run."""
+    part = values[active]
+    size = len(active)
+    added = part if parts is None else parts[active]
+    known = ~np.isnan(added)
+    filled = np.where(known, added, 0.0)
+    total = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(filled, axis=0)])
+    count = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(known, axis=0)])
+    # What is not known adds no more than this; infinity would not survive differences.
+    room = np.where(known, 0.0, 1e300 if most is None else np.minimum(most[active], 1e300))
+    above = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(np.minimum(room, 1e12), axis=0)])
+    chance = np.log10(max(size * (size - 1), 1))
+    coarse = rounding_base(values, 3) if digit >= 1.0 else 0.0
+    found: list[Equation] = []
+    for i in range(size):
+        for after in (True, False):
+            if after:
+                ends = np.arange(i + 3, size + 1) if size <= _MANY else np.array([size])
+                first, last = np.full(len(ends), i + 1), ends
+            else:
+                first = np.arange(0, i - 1) if size <= _MANY else np.array([0])
+                last = np.full(len(first), i)
+            keep = last - first >= 2
+            first, last = first[keep], last[keep]
+            if not len(first):
+                continue
+            sums = total[last] - total[first]
+            whole = (count[last] - count[first]) == (last - first)[:, None]
+            full = last - first == size - 1
+            extra = above[last] - above[first]
+            scores = _scores(part[i], sums, whole, extra, last - first, digit, exact, full, coarse)
+            for k in np.flatnonzero(np.isfinite(scores)):
+                run = tuple(range(int(first[k]), int(last[k])))
+                word = _WORD * float(words[active[i]])
+                found.append((len(run), float(scores[k]) - chance + word, i, run))
+        if 0 < i < size - 1 and size <= _MANY:  # in the middle, of all others
+            rest = [k for k in range(size) if k != i]
+            word = _WORD * float(words[active[i]])
+            sums = filled[rest].sum(axis=0, keepdims=True)
+            whole = np.asarray(known[rest].all(axis=0, keepdims=True))
+            every = np.ones(1, dtype=bool)
+            sizes = np.array([size - 1])
+            extra = room[rest].sum(axis=0, keepdims=True)
+            score = _scores(
+                part[i], sums, whole, extra, sizes, digit, exact or not word, every, coarse
+            )[0]
+            if np.isfinite(score) and (score > 0.0 or word):  # or one of them is a difference
+                score = min(score, SURE - 0.1) if not word else score
+                found.append((size - 1, float(score) + word, i, tuple(rest)))
+    return found
+
+
+def _scores(
+    claim: Array,
+    sums: Array,
+    whole: NDArray[np.bool_],
+    extra: Array,
+    sizes: NDArray[np.intp],
+    digit: float,
+    exact: bool,
+    full: NDArray[np.bool_],
+    coarse: float,
+) -> Array:
+    """Return by how many places each run adds up to the claim beyond chance; -inf where not."""
+    there = ~np.isnan(claim)
+    best = np.full(len(sums), -np.inf)
+    gap, magnitude = np.abs(sums - claim), np.abs(claim)
+    known = whole & there
+    spread = np.sqrt(sizes + 1.0)[:, None]
+    tolerances = [np.zeros_like(gap)]
+    if not exact:
+        tolerances += [digit * spread + 0.0 * gap]
+        if digit > 1.0:  # up or down at random
+            tolerances += [1.5 * digit * spread + 0.0 * gap]
+        near = np.maximum(_NEARLY * magnitude, 1.5 * coarse * spread)
+        tolerances += [np.where(full[:, None], near, 0.0)]
+    for number, tolerance in enumerate(tolerances):
+        limit = tolerance + 1e-9 * np.maximum(magnitude, 1.0)
+        fits = known & (gap <= limit)
+        beyond = (sums - claim > limit) | (claim - sums - extra > limit)
+        wrong = (known & ~fits) | (~whole & there & beyond)
+        places = np.log10(np.maximum(magnitude / (2.0 * tolerance + digit), 1.0))
+        score = np.where(fits, places, 0.0).sum(axis=1) - 2.0 * wrong.sum(axis=1)
+        if number == len(tolerances) - 1 and not exact:  # nearly the sum: never sure by itself
+            score = np.minimum(score, 1.0)
+        good = (wrong.sum(axis=1) <= 0.2 * fits.sum(axis=1)) & (fits & (magnitude > 0)).any(axis=1)
+        best = np.maximum(best, np.where(good, score, -np.inf))
+        # Where no line is known as a whole, a sum is neither shown nor excluded.
+        open_ = ~known.any(axis=1) & ~wrong.any(axis=1) & (there & (magnitude > 0)).any()
+        best = np.maximum(best, np.where(open_, 0.0, -np.inf))
+    return best
+
+
+def rounding_base(values: Array, least: int = 6) -> float:
+    """Return the number of which all values are multiples; 1 where fewer than ``least`` are.
+
+    Examples
+    --------
+    >>> rounding_base(np.array([15.0, 20, 35, 5, 110, 95, 60, 45])), rounding_base(np.arange(9.0))
+    (5.0, 1.0)
+    """
+    known = values[~np.isnan(values)]
+    known = known[known != 0]
+    for base in (1000.0, 100.0, 50.0, 10.0, 5.0, 3.0):
+        if len(known) >= least and np.all(known % base == 0):
+            return base
+    return 1.0
+
+
 Marks = Mapping[str, tuple[float, float]]
 
 
@@ -54,6 +299,7 @@ class Facet:
     grain: float | None = None  # unit of rounding, where numbers were multiplied
     sums: list[tuple[NDArray[np.intp], float]] = field(default_factory=list)  # of unknown cells
     parents: frozenset[str] = frozenset()  # labels that have others indented below them
+    headings: frozenset[str] = frozenset()  # names that were labels over all others
 
     @property
     def whole(self) -> bool:
@@ -154,7 +400,8 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumber
         *block.units,
         *(label for path in block.columns for label in path),
     ]
-    if shown is None and any(is_count_word(text) for text in said):
+    things = any(is_count_word(text) or sort_of_things(text) for text in said)
+    if shown is None and things and max(map(scale_word, said)) == 1.0:
         shown = "," if "." in doubtful else "."  # counts have no decimals
     if shown is None:
         whole, part = doubtful.replace(".", "").replace(",", ""), doubtful.replace(",", ".")
@@ -261,6 +508,7 @@ class Axis:
     labels: list[Path]
     units: list[str] = field(default_factory=list)  # labels that span everything
     parents: frozenset[str] = frozenset()  # labels that have others indented below them
+    headings: frozenset[str] = frozenset()  # names that were labels over all others
 
 
 def split_axis(
@@ -289,7 +537,7 @@ def split_axis(
     >>> [(axis.names, axis.places) for axis in split_axis(paths, ["", ""], numbers, 1.0)]
     [(['Sex'], [0, 1]), (['Age'], [2, 3])]
     """
-    names, units = list(names), []
+    names, units, headings = list(names), [], set[str]()
     paths = [tuple(path) for path in paths]
     for k, name in enumerate(names if len(names) > 1 else ()):
         if name and paths[0][k] and len({path[k] for path in paths}) == 1:  # one date, one region
@@ -310,13 +558,14 @@ def split_axis(
             names[spans + 1 :] = [part.strip() for part in parts]  # "Year x Region", as in Brazil
         elif spans + 1 < len(names) and not names[spans + 1] and _is_name(label) and not own:
             names[spans + 1] = name_of_labels(label, {path[spans + 1] for path in paths})
+            headings.add(names[spans + 1])
         else:
             units.append(label)
         del names[spans]
         paths = [path[:spans] + path[spans + 1 :] for path in paths]
     every = list(range(len(paths)))
     if len(names) <= 1 or all(names):
-        return [Axis(names, every, paths, units)]
+        return [Axis(names, every, paths, units, headings=frozenset(headings))]
     groups: dict[str, list[int]] = {}
     for i, path in enumerate(paths):
         if path[0]:
@@ -345,7 +594,8 @@ def _spans(paths: Sequence[Path], k: int, names: Sequence[str]) -> bool:
 
 
 def _is_name(label: str) -> bool:
-    return not unit_word(label) and not is_total_word(label) and not re.search(r"\d{4}|^\d", label)
+    unit = unit_word(label) or is_count_word(label) or scale_word(label) > 1.0
+    return not unit and not is_total_word(label) and not re.search(r"\d{4}|^\d", label)
 
 
 def _overlap(sets: Sequence[set[Path]]) -> float:
@@ -446,9 +696,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
     values = numbers.values
     if block.listed:
         return _listed_facets(block, numbers)
-    paths = _rows_by_sums(block.rows, values, digit)
-    deep = len(paths[0]) - len(block.rows[0])
-    names = [""] * deep + list(block.row_names)
+    paths, names = block.rows, list(block.row_names)
     if not names[0]:
         paths = _with_first_heading(paths, values, digit, block.titles)
     rows = _split_units(paths, names, values, digit)
@@ -468,6 +716,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
         facet = _dense(block, [*row.names, *column.names], entries, numbers)
         facet.units = [*row.units, *column.units, *block.titles, *block.units]
         facet.parents = row.parents | column.parents
+        facet.headings = row.headings | column.headings
         found.append(facet)
     return found
 
@@ -535,6 +784,9 @@ _LABEL_AND_UNIT = re.compile(
 def _paired_units(columns: list[Path]) -> list[Path]:
     """Split labels such as "Men", "%", "Women", "%" into a label and a unit."""
     last = [path[-1] for path in columns]
+    both = [re.fullmatch(r"(.+?),?\s+n \(%\)", label, re.IGNORECASE) for label in last]
+    if all(both):  # each number has its percentage in brackets
+        return [(*path[:-1], found[1]) for path, found in zip(columns, both, strict=True) if found]
     units = [unit_word(label) for label in last]
     twice = [label for label, unit in zip(last, units, strict=True) if unit]
     if len(columns[0]) == 1 and len(twice) > 1 and len(set(twice)) < len(twice) and not units[0]:
@@ -553,25 +805,6 @@ def _paired_units(columns: list[Path]) -> list[Path]:
         if len({u for _, u in pairs}) > 1 and len(set(pairs)) == len(pairs):
             return [(*p[:-1], *pair) for p, pair in zip(columns, pairs, strict=True)]
     return list(columns)
-
-
-def _rows_by_sums(rows: list[Path], values: Array, digit: float) -> list[Path]:
-    """Give rows that are not unique the row that they add up to as their outer label."""
-    if len(set(rows)) == len(rows) or len(rows[0]) != 1:
-        return rows
-    words = np.array([is_total_word(path[0]) for path in rows])
-    sums = find_sums(values, digit, words)
-    parent = {c: p for p, run in sums.children.items() for c in run}
-    found: list[Path] = []
-    for i, path in enumerate(rows):
-        outer, at = [path[0]], i
-        while at in parent:
-            at = parent[at]
-            outer.insert(0, rows[at][0])
-        found.append(tuple(outer))
-    deep = max(map(len, found))
-    full = [(*path, *[ALL] * (deep - len(path))) for path in found]
-    return full if len(set(full)) == len(full) else rows
 
 
 def _listed_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:

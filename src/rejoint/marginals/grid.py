@@ -15,12 +15,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
-from rejoint.marginals.axis_name import BETWEEN, concept_of_labels, concept_of_name, split_corner
-from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
-from rejoint.marginals.sheet import NotATableError, Sheet, Text
-from rejoint.marginals.totals import is_total_word, plain_text
-from rejoint.marginals.unit_word import is_count_word, unit_word
+from rejoint.marginals.sheet import Kind, NotATableError, Sheet, Text, kind_of_cell
+from rejoint.marginals.vocabulary import (
+    BETWEEN,
+    concept_of_labels,
+    concept_of_name,
+    is_count_word,
+    is_total_word,
+    plain_text,
+    split_corner,
+    unit_word,
+)
 from rejoint.messages import Argument, Message, PythonName
 from rejoint.text import show
 
@@ -88,6 +94,7 @@ class Block:
     column_names: list[str]
     cells: list[list[Text]]
     lines: list[int]
+    used: list[int] = field(default_factory=list)  # lines of its header and its numbers
     value: str = ""
     titles: list[str] = field(default_factory=list)
     units: list[str] = field(default_factory=list)  # labels that all numbers have
@@ -95,6 +102,7 @@ class Block:
     skipped: list[str] = field(default_factory=list)
     errors: list[list[Text]] | None = None  # standard errors, where a column has them
     keys: list[str] | None = None  # the table of each row, where a column names it
+    corner: bool = False  # its corner, labels or file name its variables: smoke \\ age, age=old
     tree_name: str = ""  # name of a stub whose labels are nested
     listed: bool = False  # long form
     sparse: bool = False  # combinations that are left out are zero
@@ -162,6 +170,11 @@ def _without_footnotes(paths: list[Path], marks: re.Pattern[str]) -> list[Path]:
         if len(set(bare.values())) == len(bare):
             places[place] = [bare[label] for label in column]
     return list(zip(*places, strict=True)) if places else paths
+
+
+def _bare(label: str) -> str:
+    """Return a label without the colon after it: "Male:"."""
+    return label.rstrip(": ") or label
 
 
 def _is_empty(cell: Text) -> bool:
@@ -314,7 +327,7 @@ class _Grid:
             fill[c] = len(there) / max(len(cells), 1)
             open_ended = odd and _are_steps([label_of(cell) for _, cell in there])
             year = len(there) > 1 and len({str(x) for _, x in there}) == 1 and c < seen[-1]
-            year = year and _is_year(label_of(there[0][1]))
+            year = year and _is_year(label_of(there[0][1])) and not numeric  # labels come first
             if (
                 numbers
                 and good >= 0.5 * len(there)
@@ -497,6 +510,7 @@ class _Grid:
             at = after
         if not found:
             raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
+        self._account(found, body)
         marks = _label_marks(note for block in found for note in block.notes)
         for block in found:
             block.skipped = [*self.skipped, *block.skipped]
@@ -504,6 +518,28 @@ class _Grid:
             block.rows = _without_footnotes(block.rows, marks)
             block.columns = _without_footnotes(block.columns, marks)
         return found
+
+    def _account(self, blocks: Sequence[Block], body: Sequence[int]) -> None:
+        """Raise for rows of numbers, or of labels over numbers, that are part of no block."""
+        used = {line for block in blocks for line in block.used}
+        for r, line in enumerate(self.lines):
+            there = [c for c in body if not _is_empty(self.rows[r][c])]
+            if line in used or len(there) < 2 or self._is_pair(r):
+                continue
+            numbers = [c for c in there if self.kinds[r][c] == "number"]
+            above = any(line < min(block.lines, default=0) for block in blocks[:1])
+            if len(numbers) > 1 or (above and len(there) > 0.5 * len(body)):
+                raise ValueError(
+                    Message(
+                        "{where}, line {line}: {texts} stand over or between numbers, but belong "
+                        "to no table that was found. Take out blank lines and notes between a "
+                        "header and its numbers, or say {skip} to leave the first lines out.",
+                        where=self.sheet.where,
+                        line=line,
+                        texts=show([label_of(self.rows[r][c]) for c in there]),
+                        skip=Argument("skip", [str(line)]),
+                    )
+                )
 
     def _texts(self, first: int, last: int) -> list[str]:
         lines = (
@@ -545,6 +581,12 @@ class _Grid:
         if not rows:
             return None, start
         block = Block(self.sheet, [], [], [], [], [], [], titles=titles)
+        heads = [[label_of(self.rows[r][c]) for c in (*stub, *body)] for r in header]
+        block.used = [
+            self.lines[r]
+            for r in range(header[0] if header else rows[0], rows[-1] + 1)
+            if r in {*header, *rows} or [label_of(self.rows[r][c]) for c in (*stub, *body)] in heads
+        ]
         body = [c for c in body if any(not _is_empty(self.rows[r][c]) for r in (*header, *rows))]
         _Layout(self, block, stub, body, header, rows, [*lead, *sections]).fill()
         return block, after
@@ -744,7 +786,7 @@ def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) ->
         starts = [a or b for a, b in zip(starts, begins, strict=True)]
     labels = _without_codes(labels)
     if any("!!" in text for text in labels[-1]):  # Estimate!!Total:!!Male:
-        split = [text.split("!!") for text in labels[-1]]
+        split = [[_bare(part) for part in text.split("!!")] for text in labels[-1]]
         deep = max(map(len, split))
         return [tuple([*parts, *[ALL] * (deep - len(parts))]) for parts in split]
     if len(labels) == 1 and (crossed := _crossed_labels(labels[0])):
@@ -780,10 +822,18 @@ def _joined_labels(labels: Sequence[str]) -> list[Path]:
     A unit before, or a year after all labels, is a label of its own.
     """
     words = [text.split() for text in labels]
+    same = [len(set(column)) == 1 for column in zip(*words, strict=False)]
+    first = words[0][: same.index(False)] if False in same else []
+    size = max((k + 1 for k, w in enumerate(first) if _is_year(w) or w.endswith(")")), default=0)
+    if 0 < size < min(map(len, words)):  # "Persons (1,000) 2022 Men"
+        inner = _joined_labels([" ".join(w[size:]) for w in words])
+        year = first[size - 1 : size] if _is_year(first[size - 1]) else []
+        rest = first[: size - len(year)]
+        return [(*[" ".join(rest)][: len(rest)], *year, *path) for path in inner]
     if min(map(len, words), default=0) > 1:
-        for k, rest, known in ((-1, slice(-1), _is_year), (0, slice(1, None), unit_word)):
+        for k, others, known in ((-1, slice(-1), _is_year), (0, slice(1, None), unit_word)):
             if len({w[k] for w in words}) == 1 and known(words[0][k]):
-                inner = _joined_labels([" ".join(w[rest]) for w in words])
+                inner = _joined_labels([" ".join(w[others]) for w in words])
                 return [(words[0][k], *path) for path in inner]
     for at in range(1, len(words[0]) if words else 0):
         head, tail = " ".join(words[0][:at]), " ".join(words[0][at:])
@@ -999,8 +1049,6 @@ class _Layout:
             )
             if whole and not self._is_told_apart() and self._is_unique([*self.stub, *labels]):
                 return named[0]
-        if not named and not self._is_unique(self.stub) and len(self.header) == 1:
-            return self._unnamed_value(heads)
         return None
 
     def _is_unit(self, c: int) -> bool:
@@ -1031,15 +1079,6 @@ class _Layout:
         labels = self._stub_labels(self.stub)
         return len(set(map(tuple, labels))) == len(labels)
 
-    def _unnamed_value(self, heads: list[str]) -> int | None:
-        """Return the only column of numbers that cannot be labels: these are few and repeated."""
-        if self.sections or self._is_filled_down(self.stub) or self._has_indents():
-            return None
-        found = [c for c in self.body if not self._is_whole(c)]
-        if len(found) == 1 and self._is_unique([*self.stub, *(set(self.body) - set(found))]):
-            return found[0]
-        return None
-
     def _has_indents(self) -> bool:
         return any(self._indent(r, self.stub[0]) for r in self.rows)
 
@@ -1059,6 +1098,7 @@ class _Layout:
         block.cells = [[self.grid.rows[r][c] for c in self.body] for r in self.rows]
         if block.row_names:
             block.row_names[-1], block.column_names[-1] = split_corner(block.row_names[-1])
+            block.corner = bool(block.column_names[-1])
         corner = [label_of(self.grid.rows[r][self.stub[-1]]) for r in header]
         if len(corner) != len(block.column_names):
             pass  # labels that hold several
@@ -1114,7 +1154,8 @@ class _Layout:
         A row that has a new label further left, and none here, is a total.
         """
         labels = [
-            [_BULLET.sub("", label_of(self.grid.rows[r][c])) for c in stub] for r in self.rows
+            [_bare(_BULLET.sub("", label_of(self.grid.rows[r][c]))) for c in stub]
+            for r in self.rows
         ]
         printed = [list(row) for row in labels]
         for k in range(len(stub) - 1):

@@ -10,16 +10,22 @@
 (e) A mapping from labels to numbers: ``{("yes", "male"): 12, ...}``.
 
 Combinations that a long form or a mapping leaves out are zero; duplicates are an error.
+
+Tables that were read are checked and aligned to one domain: a dense array of counts or shares each.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing, native
+from rejoint.marginals.suppression import UnknownCells, start_fill
+from rejoint.messages import Argument, Message
+from rejoint.text import show
 
 Array = NDArray[np.float64]
 
@@ -251,3 +257,482 @@ def _numbers(values: NDArray[Any], names: Names) -> Array:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"Table {names}: its cells must be numbers ({error}).") from error
+
+
+def check_cells(table: LabelledTable) -> None:
+    """Raise for cells that are not numbers, negative cells without added noise, and empty tables.
+
+    Examples
+    --------
+    >>> check_cells(LabelledTable(("a",), (("x", "y"),), np.array([1.0, -2.0])))
+    Traceback (most recent call last):
+    ...
+    ValueError: Table ('a',), cell a='y': got -2; cells must be finite and not negative. ...
+    """
+    values = table.values
+    bad = np.isinf(values)
+    if not table.noisy:
+        bad |= values < 0
+    if table.bounds is None:
+        bad |= np.isnan(values)
+    if bad.any():
+        raise _bad_cell(table, int(np.argmax(bad)))
+    with np.errstate(over="ignore"):
+        if np.isinf(np.nansum(np.abs(values))):
+            raise ValueError(
+                f"Table {table.names} adds up to more than {np.finfo(float).max:.3g}, the largest "
+                "number: divide all tables by the same large number."
+            )
+    if np.nansum(values) > 0 or (table.total or 0.0) > 0:
+        return
+    if np.isnan(values).any():
+        if not table.margins:
+            raise ValueError(
+                f"Table {table.names}: none of its cells is known, nor any total: leave it out."
+            )
+        return
+    if not (values < 0).any():
+        raise ValueError(f"Table {table.names} is empty: all its cells are zero.")
+    total = f"{values.sum():g}"
+    raise ValueError(
+        f"Table {table.names} adds up to {total}: the noise exceeds the counts; leave it out."
+    )
+
+
+def _bad_cell(table: LabelledTable, flat: int) -> ValueError:
+    cell = np.unravel_index(flat, table.values.shape)
+    where = ", ".join(
+        f"{n}={(range(table.values.shape[i]) if labels is None else labels)[cell[i]]!r}"
+        for i, (n, labels) in enumerate(zip(table.names, table.labels, strict=True))
+    )
+    value = table.values[cell]
+    advice = (
+        Message("Say {noisy} if noise was added to protect privacy.", noisy=Argument("noisy", True))
+        if value < 0
+        else "Write 0 where nothing was counted; if the cell was held back, say within which "
+        "bounds it is: suppressed=(0, 4), or (0, inf)."
+    )
+    return ValueError(
+        Message(
+            "Table {names}, cell {where}: got {value:g}; cells must be finite and not negative. "
+            "{advice}",
+            names=table.names,
+            where=where,
+            value=value,
+            advice=advice,
+        )
+    )
+
+
+def check_no_totals(table: LabelledTable) -> None:
+    """Raise for a row of totals among the cells, which would count everything twice.
+
+    Examples
+    --------
+    >>> labels = ("x", "y", "All")
+    >>> check_no_totals(LabelledTable(("a",), (labels,), np.array([1.0, 2.0, 3.0])))
+    Traceback (most recent call last):
+    ...
+    ValueError: Table ('a',): 'All' of 'a' is the sum of the other levels; ...
+    """
+    for axis, labels in enumerate(table.labels):
+        for i, label in enumerate(labels or ()):
+            if str(label).lower() not in ("all", "total", "sum") or len(labels or ()) < 3:
+                continue
+            total = np.take(table.values, i, axis)
+            rest = np.delete(table.values, i, axis).sum(axis)
+            if np.allclose(total, rest, rtol=1e-3):  # shares may be rounded
+                raise ValueError(
+                    f"Table {table.names}: {label!r} of {table.names[axis]!r} is the sum of the "
+                    "other levels; leave totals out (pandas: margins=False)."
+                )
+
+
+#: Largest relative deviation of the sum of shares from 1: published shares are rounded.
+ROUNDING = 0.01
+
+
+def unit(table: LabelledTable, values: Array, kind: str) -> tuple[float, bool]:
+    """Return the divisor of the cells, and whether they are counts, which are not divided.
+
+    Unless ``kind`` is given, the name of the column decides, then the numbers: integers are
+    counts; a sum of 1 means shares; a sum of 100 with fractions means percentages; a sum below one
+    is an error; everything else is counts (of weighted records, if fractional).
+
+    Examples
+    --------
+    >>> table = LabelledTable(("a",), (("x", "y"),), np.array([12.5, 87.5]))
+    >>> unit(table, table.values, "auto")
+    (100.0, False)
+    """
+    total = float(np.nansum(values))
+    if kind == "auto":
+        kind = _kind(table, total)
+    if kind == "counts":
+        return 1.0, True
+    scale = 100.0 if table.percent or total > 2.0 else 1.0
+    slack = ROUNDING * scale + _rounding(table)
+    if np.isnan(values).any():  # unknown cells make up the rest
+        if total <= scale + slack:
+            return max(scale, total), False
+    elif abs(total - scale) <= slack:
+        return total, False
+    raise ValueError(
+        f"Table {table.names}: shares must add up to 1 (or 100 %), these to {total:g}. "
+        + _advice(table)
+    )
+
+
+def _rounding(table: LabelledTable) -> float:
+    """Return four standard errors of a sum of rounded numbers."""
+    return 4.0 * table.digit * float(np.sqrt(np.count_nonzero(table.values) / 12.0))
+
+
+def _advice(table: LabelledTable) -> str:
+    """Return advice for tables of row percentages, which cannot be used alone."""
+    for axis, name in enumerate(table.names if len(table.names) > 1 else ()):
+        sums = table.values.sum(axis=tuple(a for a in range(table.values.ndim) if a != axis))
+        for whole in (1.0, 100.0):
+            slack = ROUNDING * whole + _rounding(table)
+            if len(sums) > 1 and (np.abs(sums - whole) <= slack).all():
+                return (
+                    f"Each level of {name!r} adds up to {whole:g} by itself: multiply by the "
+                    f"shares of {name!r} first."
+                )
+    return "If they are counts say kind='counts'."
+
+
+def _kind(table: LabelledTable, total: float) -> str:
+    column = table.column.lower()
+    known = table.values[~np.isnan(table.values)]
+    partly = len(known) < table.values.size
+    fractions = bool(np.any(known != np.floor(known)))
+    one, hundred = abs(total - 1.0) <= ROUNDING, abs(total / 100.0 - 1.0) <= ROUNDING
+    if table.percent or column in SHARE_NAMES or (fractions and one):
+        return "shares"  # also in a column "freq", which may mean either
+    if column in COUNT_NAMES or table.whole:
+        return "counts"
+    if one or (fractions and hundred):
+        return "shares"
+    if partly and fractions and (total < 1.0 or table.total in (1.0, 100.0)):
+        return "shares"
+    if total < 1.0:
+        raise ValueError(
+            f"Table {table.names} adds up to {total:g}: too little for shares, which add up to "
+            "1, and for counts. Check it, or say kind='counts'."
+        )
+    return "counts"
+
+
+def weights_of_tables(given: Mapping[Any, float] | float | None, read: "ReadTables") -> Array:
+    """Return one weight for each table: as given, else by its standard error, else 1.
+
+    Examples
+    --------
+    >>> from rejoint.marginals.labelled_table import read_tables
+    >>> read = read_tables({"a": [1, 2], "b": [1, 2]}, None, "auto")
+    >>> weights_of_tables({"b": 3.0}, read)
+    array([1., 3.])
+    """
+    weight = weights_of_errors(np.array(read.errors))
+    if isinstance(given, Mapping):
+        position = {frozenset(s): i for i, s in enumerate(read.subsets)}
+        for key, value in given.items():
+            subset = frozenset(read.domain.indices(names_of(key)))
+            if subset not in position:
+                raise ValueError(f"table_weight names {key!r}, but no such table is given.")
+            weight[position[subset]] = value
+    elif given is not None:
+        weight[:] = given
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0):
+        raise ValueError(f"table_weight must be finite and not negative, got {given!r}.")
+    return weight
+
+
+def weights_of_errors(errors: Array) -> Array:
+    """Return weights in inverse proportion to the variance of a cell; 1 for the median table.
+
+    Tables without a standard error get weight 1, that of the median table.
+
+    Examples
+    --------
+    >>> weights_of_errors(np.array([0.01, 0.02, np.nan]))
+    array([1.6, 0.4, 1. ])
+    """
+    weight = np.ones(len(errors))
+    there = errors > 0  # false for NaN
+    if there.any():
+        precision = 1.0 / np.square(errors[there])
+        weight[there] = precision / np.median(precision)
+    return weight
+
+
+Subset = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ReadTables:
+    """Tables over one domain: axes in index order, and whether each is counts.
+
+    ``unknown`` has the cells that were not given, for which ``tables`` have a first guess.
+    ``errors`` has the standard error of a cell of each table, NaN where it is not known.
+    """
+
+    domain: Domain
+    subsets: tuple[Subset, ...]
+    tables: tuple[Array, ...]
+    counted: tuple[bool, ...]
+    unknown: tuple[UnknownCells | None, ...]
+    errors: tuple[float, ...]
+
+
+def read_tables(
+    tables: Mapping[Any, Any],
+    domain: Domain | None,
+    kind: str,
+    suppressed: tuple[float, float] | None = None,
+    *,
+    noisy: bool = False,
+) -> ReadTables:
+    """Read tables in any accepted form; the domain is found from them if it is not given.
+
+    Examples
+    --------
+    >>> read = read_tables({("b", "a"): [[1, 2], [3, 4]]}, None, "auto")
+    >>> read.domain.names, read.counted
+    (('b', 'a'), (True,))
+    """
+    if kind not in ("auto", "counts", "shares"):
+        raise ValueError(f"kind must be 'auto', 'counts' or 'shares', got {kind!r}.")
+    if not isinstance(tables, Mapping):
+        raise TypeError(
+            "tables must be a mapping from tuples of names to tables, "
+            f"{{('a', 'b'): table}}; got {type(tables).__name__}."
+        )
+    read = [read_table(names_of(key), table) for key, table in tables.items()]
+    read = [_as_said(table, suppressed, noisy) for table in read]
+    return gather(read, domain, kind)
+
+
+def _as_said(
+    table: LabelledTable, suppressed: tuple[float, float] | None, noisy: bool
+) -> LabelledTable:
+    """Return the table with the user's options for missing and negative cells applied."""
+    if noisy:
+        table = replace(table, noisy=True)
+    gone = np.isnan(table.values)
+    if suppressed is None or table.bounds is not None or not gone.any():
+        return table
+    low, high = suppressed
+    if not 0 <= low <= high:
+        raise ValueError(
+            f"suppressed=({low:g}, {high:g}): give the least and the most that a held-back cell "
+            "may be."
+        )
+    values = table.values
+    return replace(table, bounds=(np.where(gone, low, values), np.where(gone, high, values)))
+
+
+def gather(read: Sequence[LabelledTable], domain: Domain | None, kind: str) -> ReadTables:
+    """Check tables and align them to one domain: by default the one found from them.
+
+    Examples
+    --------
+    >>> gather([read_table(("a",), {"x": 1, "y": 3})], None, "auto").tables
+    (array([1., 3.]),)
+    """
+    for table in read:
+        check_cells(table)
+        check_no_totals(table)
+    if domain is None:
+        if not read:
+            raise ValueError("No tables are given: moments alone need domain=, for their levels.")
+        domain = domain_of(read)
+    subsets: dict[Subset, Names] = {}
+    aligned, counted, unknown, errors = [], [], [], []
+    for table in read:
+        subset, values = align(table, domain)
+        if subset in subsets:
+            raise ValueError(
+                f"Table {table.names} is given twice (before as {subsets[subset]}): add the two "
+                "up, or keep one."
+            )
+        subsets[subset] = table.names
+        divisor, is_count = unit(table, values, kind)
+        cells = unknown_cells(table, subset, values, domain, divisor, whole=not is_count)
+        if table.records is not None and not is_count:
+            cells = None if cells is None else cells.scaled(table.records)
+            divisor, is_count = divisor / table.records, True
+        values = values / divisor
+        if cells is not None:
+            filled = start_fill(values.ravel(), values.shape, cells, counted=is_count)
+            values = filled.reshape(values.shape)
+        aligned.append(values)
+        counted.append(is_count)
+        unknown.append(cells)
+        raw_total = divisor * float(values.sum())
+        errors.append(np.nan if table.error is None else table.error / raw_total)
+    return ReadTables(
+        domain, tuple(subsets), tuple(aligned), tuple(counted), tuple(unknown), tuple(errors)
+    )
+
+
+def domain_of(tables: Sequence[LabelledTable]) -> Domain:
+    """Collect variables and levels, both in order of first appearance.
+
+    A plain array has only a number of levels: it gets the labels of other tables, or 0, 1, 2, ...
+    if there are none.
+
+    Examples
+    --------
+    >>> read = [read_table(("a", "b"), [[1, 2, 3], [4, 5, 6]]), read_table(("b",), {"x": 1})]
+    >>> domain_of(read)
+    Traceback (most recent call last):
+    ...
+    ValueError: Table ('a', 'b'): its axis 'b' has 3 levels, but other tables ...
+    """
+    levels: dict[str, dict[Hashable, None]] = {}
+    for table in tables:
+        for name, labels in zip(table.names, table.labels, strict=True):
+            levels.setdefault(name, {}).update(dict.fromkeys(labels or ()))
+    _check_types(levels)
+    for table in tables:
+        for axis, name in enumerate(table.names):
+            size = table.values.shape[axis]
+            known = levels[name]
+            if not known:
+                known.update(dict.fromkeys(range(size)))
+            if table.labels[axis] is None and size != len(known):
+                raise ValueError(
+                    f"Table {table.names}: its axis {name!r} has {size} levels, but other tables "
+                    f"give {name!r} {len(known)} ({show(list(known))}). Give domain=, or tables "
+                    "with labels."
+                )
+    return Domain.of({name: list(known) for name, known in levels.items()})
+
+
+def _check_types(levels: Mapping[str, Mapping[Hashable, None]]) -> None:
+    """Raise for levels that look equal but differ in type: 1 in one table, "1" in another."""
+    for name, known in levels.items():
+        seen: dict[str, Hashable] = {}
+        for level in known:
+            twin = seen.setdefault(str(level), level)
+            if twin is not level:
+                raise ValueError(
+                    f"Variable {name!r} has the level {twin!r} in one table and {level!r} in "
+                    "another: write it in the same way in all of them."
+                )
+
+
+def align(table: LabelledTable, domain: Domain) -> tuple[Subset, Array]:
+    """Reorder axes and levels of a table as in the domain; levels that it lacks get zero.
+
+    Examples
+    --------
+    >>> table = read_table(("b", "a"), {(0, "y"): 1, (1, "x"): 2})
+    >>> align(table, Domain.of({"a": ["x", "y"], "b": [0, 1]}))
+    ((0, 1), array([[0., 2.],
+           [1., 0.]]))
+    """
+    where = domain.indices(table.names)
+    values = table.values
+    for axis, (n, labels) in enumerate(zip(where, table.labels, strict=True)):
+        variable = domain[n]
+        if labels is None:
+            if values.shape[axis] != len(variable):
+                raise ValueError(
+                    f"Table {table.names}: shape {table.values.shape} does not fit; the domain "
+                    f"has {len(variable)} levels of {variable.name!r} "
+                    f"({show(list(variable.levels))})."
+                )
+            continue
+        spread = np.zeros((len(variable), *np.delete(values.shape, axis)))
+        np.add.at(spread, _codes(table.names, variable, labels), np.moveaxis(values, axis, 0))
+        values = np.moveaxis(spread, 0, axis)
+    order = np.argsort(where)
+    return tuple(where[i] for i in order), np.ascontiguousarray(values.transpose(order))
+
+
+def _codes(names: Names, variable: Any, labels: Sequence[Hashable]) -> list[int]:
+    try:
+        return [variable.code(label) for label in labels]
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"Table {names}: {error.args[0]}") from error
+
+
+def unknown_cells(
+    table: LabelledTable,
+    subset: Subset,
+    values: Array,
+    domain: Domain,
+    divisor: float,
+    *,
+    whole: bool,
+) -> UnknownCells | None:
+    """Return the unknown cells of an aligned table, with their bounds and known sums.
+
+    ``whole`` means that all cells add up to the divisor, as shares add up to one.
+
+    Examples
+    --------
+    >>> margin = LabelledTable(("a",), (("x", "y"),), np.array([5.0, 9.0]))
+    >>> table = LabelledTable(
+    ...     ("a", "b"),
+    ...     (("x", "y"), ("u", "v")),
+    ...     np.array([[3.0, np.nan], [4.0, 5.0]]),
+    ...     margins=(margin,),
+    ...     bounds=(np.zeros((2, 2)), np.full((2, 2), 9.0)),
+    ... )
+    >>> domain = Domain.of({"a": ["x", "y"], "b": ["u", "v"]})
+    >>> unknown_cells(table, (0, 1), table.values, domain, 1.0, whole=False).sums
+    ((array([0]), 2.0),)
+    """
+    flat = values.ravel()
+    gone = np.isnan(flat)
+    if not gone.any():
+        return None
+    assert table.bounds is not None
+    low, high = (
+        align(replace(table, values=bound), domain)[1].ravel()[gone] / divisor
+        for bound in table.bounds
+    )
+    number = np.cumsum(gone) - 1  # number of the unknown cell at each position
+    lines: list[tuple[NDArray[np.intp], float]] = []
+    for margin in table.margins:
+        kept, claims = align(margin, domain)
+        axes = [subset.index(n) for n in kept]
+        grid = np.moveaxis(np.arange(flat.size).reshape(values.shape), axes, range(len(axes)))
+        lines += zip(grid.reshape(claims.size, -1), claims.ravel(), strict=True)
+    if table.sums:
+        index = np.arange(1.0, table.values.size + 1.0).reshape(table.values.shape)
+        place = align(replace(table, values=index), domain)[1].ravel().astype(np.intp) - 1
+        found = np.full(table.values.size, -1)
+        found[place[place >= 0]] = np.flatnonzero(place >= 0)
+        lines += [(found[at], claim) for at, claim in table.sums]
+    if table.total is not None:
+        lines.append((np.arange(flat.size), table.total))
+    elif whole:
+        lines.append((np.arange(flat.size), divisor))
+    sums = []
+    for line, claim in lines:
+        members = number[line[gone[line]]]
+        if len(members) and not np.isnan(claim):
+            rest = (claim - float(np.nansum(flat[line]))) / divisor
+            sums.append((members, float(np.clip(rest, low[members].sum(), high[members].sum()))))
+    return UnknownCells(np.flatnonzero(gone), low, high, tuple(sums))
+
+
+def check_covered(domain: Domain, subsets: Sequence[Subset]) -> None:
+    """Raise an error that names the variables of the domain that are in no subset.
+
+    Examples
+    --------
+    >>> check_covered(Domain.of_shape([2, 2]), [(0, 1)])
+    """
+    held = {n for s in subsets for n in s}
+    absent = [name for n, name in enumerate(domain.names) if n not in held]
+    if absent:
+        raise ValueError(
+            f"No table or moment says anything about {show(absent)}: give one, or leave the "
+            "variables out of the domain."
+        )

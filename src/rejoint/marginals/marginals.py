@@ -14,13 +14,6 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.kernels import table_sizes
-from rejoint.marginals.align import (
-    ReadTables,
-    check_covered,
-    gather,
-    read_tables,
-    weights_of_tables,
-)
 from rejoint.marginals.compare import (
     Disagreement,
     Fits,
@@ -30,7 +23,15 @@ from rejoint.marginals.compare import (
 )
 from rejoint.marginals.count import add_tables, as_chunks, check_time, count_all, count_scan
 from rejoint.marginals.folder import find_folder, read_folder, write_tables
-from rejoint.marginals.labelled_table import Names, names_of
+from rejoint.marginals.labelled_table import (
+    Names,
+    ReadTables,
+    check_covered,
+    gather,
+    names_of,
+    read_tables,
+    weights_of_tables,
+)
 from rejoint.marginals.moments import Moment, read_moments
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
 from rejoint.marginals.suppression import UnknownCells, fill_unknown

@@ -16,9 +16,9 @@ Lines that begin with ``#`` are comments; before the header, these have a meanin
 
 import math
 import re
-import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations, pairwise, product
 from os import PathLike
 from typing import Any
@@ -28,47 +28,52 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
-from rejoint.marginals.axis_name import (
-    are_opposites,
-    asked_in_title,
-    concept_of_labels,
-    find_names,
-    is_no_name,
-    is_same_name,
-    names_in_title,
-    split_labels,
-)
-from rejoint.marginals.cell import ANYTHING, SUPPRESSED, kind_of_cell
 from rejoint.marginals.facet import (
+    SURE,
     Array,
     Facet,
     Marks,
+    Sums,
     make_facets,
     read_numbers,
+    rounding_base,
     sums_of,
 )
 from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
 from rejoint.marginals.same_names import apply_same, interval_of, say_merged, use_one_name
-from rejoint.marginals.sheet import NotATableError, Paths, Sheet, list_files, read_sheets
-from rejoint.marginals.totals import (
-    DOUBTFUL,
-    SURE,
-    TOTALS,
-    Sums,
-    is_total_word,
-    plain_text,
-    rounding_base,
+from rejoint.marginals.sheet import (
+    ANYTHING,
+    SUPPRESSED,
+    NotATableError,
+    Paths,
+    Sheet,
+    kind_of_cell,
+    list_files,
+    read_sheets,
 )
-from rejoint.marginals.unit_word import (
+from rejoint.marginals.vocabulary import (
+    DOUBTFUL,
+    TOTALS,
+    are_opposites,
+    asked_in_title,
+    concept_of_labels,
+    find_names,
     is_count_word,
     is_mean,
     is_measure,
+    is_no_name,
     is_percent,
     is_rate,
     is_rate_level,
-    is_share,
+    is_same_name,
+    is_total_word,
+    names_in_stem,
+    names_in_title,
+    plain_text,
     scale_word,
+    sort_of_things,
+    split_labels,
     unit_word,
 )
 from rejoint.messages import Argument, Message, join_messages, remark
@@ -80,6 +85,7 @@ _UNIT_COLUMNS = re.compile(
     r"unit(s)?( of measure)?|unit_measure|uom|measures?(_name)?|scalar_factor|freq|frequency|"
     r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|(unit )?multiplier",
 )
+_UNIT_NAMES = re.compile(r"unit(s)?( of measure)?|unit_measure|uom|einheit|unite|unidad|eenheid")
 #: Words for all cases together, which are hardly ever levels beside others.
 _OF_ALL = DOUBTFUL - {"t", "sum", "any", "both", "margin"}
 #: A label of the difference of two others.
@@ -95,6 +101,7 @@ _PART = re.compile(
 )
 #: Cases that each of several levels has, exactly, beyond what chance makes.
 _BATTERY = 30.0
+_FEW = 12  # levels up to which all sums of others are looked for
 KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 
@@ -129,6 +136,7 @@ class Reading:
     flags: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    proof: str = ""  # what shows that it is this kind: sums, words or sizes
 
 
 #: A table of totals: the axes that it keeps, and its numbers.
@@ -168,7 +176,8 @@ class Draft:
 
     def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
         """Return an error about the table, or about the labels of one of its axes."""
-        name = "" if axis is None else self.facet.names[axis] or "the labels"
+        known = [] if axis is None else self.facet.labels[axis]
+        name = "" if axis is None else self.facet.names[axis] or "/".join(known[:2])
         said = {"where": self.reading.where, "name": name, "none": Argument("totals", "none")}
         return ValueError(Message(template, **{**said, **fields}))
 
@@ -345,12 +354,12 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _drop_constants(draft)
         _choose_measure(draft, how)
         _apply_base(draft, how)
-        _check_mixture(draft)
-        _check_measures(draft, how)
+        if how.kind == "auto":
+            _check_levels(draft, _doubt_decimals)
         _split_totals(draft, how)
         if how.totals is None:
-            _check_overlap(draft)
-            _check_parts(draft)
+            _check_levels(draft, _doubt_levels)
+            _check_sums_left(draft)
         _name_by_titles(draft, block)
         _find_kind(draft, how)
         found.append(draft)
@@ -392,6 +401,8 @@ def _drop_columns(block: Block) -> dict[str, str]:
             label = columns.pop(k)[0]
             if label and not _UNIT_COLUMNS.fullmatch(plain):
                 constants[name] = label
+            if _UNIT_NAMES.fullmatch(plain):
+                block.sheet.said["unit"] = label
             block.units.append(label)
             block.skipped.append(f"column {name!r} (always {label!r})")
     for k in sorted(columns, key=lambda k: (len(set(columns[k])), k)):
@@ -468,8 +479,10 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
     if _is_coded(columns, names, k, j) and len(pairs) <= len(set(columns[k])) + totals:
         return True
     beside = j == k + 1 and len(pairs) == len(set(columns[k])) > 1
-    beside = beside and coded is not None and coded[1] in ("code", "id")
-    if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0 or beside)):
+    alike = a.startswith(b) or b.startswith(a)  # "age" and "Age class"
+    if beside and (alike or (coded and coded[1] in ("code", "id"))):
+        return True
+    if a != b and not (coded and alike):
         return False
     if len(pairs) > len(set(columns[k])) or coded:
         return True
@@ -492,6 +505,7 @@ def _name_axes(draft: Draft, block: Block) -> None:
             said, labels = split_labels(facet.labels[k])
             if said and (not names[k] or names[k] == said):
                 names[k], facet.labels[k] = said, labels
+                block.corner = True
     draft.facet = replace(facet, names=names)
 
 
@@ -503,6 +517,7 @@ def _name_by_titles(draft: Draft, block: Block) -> None:
     found = find_names(own, facet.labels, titles, block.sheet.stem)
     facet.names = [name or before for name, before in zip(found, facet.names, strict=True)]
     draft.candidates = [*names_in_title(titles), *asked_in_title(titles)]
+    block.corner = block.corner or bool(names_in_stem(block.sheet.stem))
 
 
 def _drop_constants(draft: Draft) -> None:
@@ -525,8 +540,11 @@ def _drop_constants(draft: Draft) -> None:
                 f"{draft.reading.where}, line {facet.lines.max()}: the label of {facet.names[k]!r} "
                 "is empty."
             )
-        if facet.names[k] and not _UNIT_COLUMNS.fullmatch(plain_text(facet.names[k])):
+        plain = plain_text(facet.names[k])
+        if plain and not _UNIT_COLUMNS.fullmatch(plain):
             draft.constants[facet.names[k]] = label
+        if _UNIT_NAMES.fullmatch(plain):
+            draft.block.sheet.said["unit"] = label
         draft.reading.skipped.append(f"{facet.names[k] or 'a label'} (always {label!r})")
         facet = replace(facet.drop(k, 0), units=[*facet.units, label])
     draft.facet = facet
@@ -623,7 +641,7 @@ def _pick_measure(draft: Draft, k: int, labels: Sequence[str], how: ReadOptions)
 
 def _measure_word(label: str) -> str:
     plain = plain_text(label)
-    if plain in ("nr", "ths", "ths_per", "value", "per", "p"):
+    if plain in ("nr", "ths", "ths_per", "value", "per", "p", "ps", "hab", "units", "unit"):
         return "count"
     if plain in ("pc", "pc_tot", "pct"):
         return "percent"
@@ -768,8 +786,6 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         return _told_sums(draft, axis, at)
     if size < 2:
         return plain
-    if size == 2:
-        _check_one_part(draft, axis)
     strong = [i for i, x in enumerate(labels) if not x or _is_strong(x)]
     if how.noisy:
         return _told_sums(draft, axis, strong)
@@ -782,8 +798,6 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         _check_doubtful(draft, axis, sums, strong)
     _check_beside(draft, axis, sums)
     left = [i for i in strong if i in sums.roots and i not in sums.children]
-    if not left and size > 2 and not sums.children:
-        _check_doubtful_word(draft, axis)
     if not left or (size < 3 and labels[left[0]]):
         return sums
     rest = [i for i in sums.roots if i != left[0]]
@@ -815,51 +829,6 @@ def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
         )
 
 
-def _check_one_part(draft: Draft, axis: int) -> None:
-    """Raise for a total beside only one of its parts: Males, Total."""
-    facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = facet.by_level(axis)
-    for total, part in ((0, 1), (1, 0)):
-        sexes = [concept_of_labels([labels[i]] * 2) == "Sex" for i in (total, part)]
-        word = _is_strong(labels[total]) and not is_total_word(labels[part])
-        more = lines[total] - lines[part]
-        more = more[~np.isnan(more)]
-        if not (word or sexes == [False, True]) or not labels[part]:
-            continue
-        if len(more) < 2 or np.any(more < 0.0) or not np.any(more > 0.0):
-            continue
-        raise draft.error(
-            "{where}: {total!r} may be a total of which only one part, {part!r}, is given, or "
-            "both may be levels. Say {skip} to leave out the one that is no level, or {none} "
-            "if both are.",
-            total=labels[total],
-            part=labels[part],
-            skip=Argument("skip", [labels[part]]),
-        )
-
-
-def _check_measures(draft: Draft, how: ReadOptions) -> None:
-    """Raise for labels that are rates, ranks or errors beside others that are not."""
-    for axis, labels in enumerate(draft.facet.labels):
-        plain = [plain_text(label) for label in labels]
-        odd = [
-            label
-            for label, text in zip(labels, plain, strict=True)
-            if is_rate_level(text) or re.sub(r"^(?:se|sd) ", "", text) in set(plain) - {text}
-        ]
-        if not odd or len(odd) == len(labels) or how.kind != "auto":
-            continue
-        raise draft.error(
-            "{where}: {odd} of {name!r} may be another kind of number than {rest}, or levels. "
-            "Say {skip} to leave them out, or {kind} if they are levels.",
-            axis=axis,
-            odd=show(odd),
-            rest=show([label for label in labels if label not in odd]),
-            skip=Argument("skip", odd),
-            kind=Argument("kind", "counts"),
-        )
-
-
 def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
     """Raise for a sum of two levels one of which may be the difference: 2011, 2021, change."""
     labels = draft.facet.labels[axis]
@@ -881,37 +850,6 @@ def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
                 other=labels[other],
                 skip=Argument("skip", [labels[part]]),
                 totals=Argument("totals", [labels[total]]),
-            )
-
-
-def _check_doubtful_word(draft: Draft, axis: int) -> None:
-    """Raise for a word such as "Persons" over numbers that are no sum of the others.
-
-    They may be the largest, or lie between the others, as the mean of all together does.
-    """
-    facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = facet.by_level(axis)
-    for place in (0, len(labels) - 1):
-        rest = np.delete(lines, place, axis=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # lines without a known number
-            most = np.nanmax(rest, axis=0)
-        if plain_text(labels[place]) in _OF_ALL and _is_mean(facet, axis, place):
-            raise draft.error(
-                "{where}: {label!r} of {name!r} lies between the others, so that the numbers "
-                "may be rates or means, which do not add up, or {label!r} a level. Multiply "
-                "rates by the number of cases that each is of; say {none} if it is a level.",
-                axis=axis,
-                label=labels[place],
-            )
-        if is_total_word(labels[place]) and np.all(lines[place] >= most):
-            raise draft.error(
-                "{where}: {label!r} may be a total or a level of {name!r}; the others do not "
-                "add up to it, perhaps because cases can be in several of them. Say {none} if "
-                "it is a level, {skip} to leave it out.",
-                axis=axis,
-                label=labels[place],
-                skip=Argument("skip", [labels[place]]),
             )
 
 
@@ -945,62 +883,6 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
         label=labels[place],
         skip=Argument("skip", [labels[rest[-1]]]),
     )
-
-
-def _check_mixture(draft: Draft) -> None:
-    """Raise for levels that have another kind of number than the others: means, changes, bases."""
-    facet = draft.facet
-    mixed: list[tuple[float, int, str, list[int], list[int]]] = []
-    for axis, labels in enumerate(facet.labels):
-        _check_mean(draft, axis)
-        there = np.moveaxis((facet.lines > 0) & (facet.values != 0), axis, 0)
-        there = (there & ~np.isnan(np.moveaxis(facet.values, axis, 0))).reshape(len(labels), -1)
-        for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
-            flat = facet.by_level(axis, array) > 0
-            share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-            least = [3 if what == "decimals" and not is_mean(x) else 1 for x in labels]
-            least = [1] * len(labels) if 1 in least else least
-            enough = there.sum(axis=1) >= np.array(least)
-            odd = np.flatnonzero(enough & (share >= 0.5)).tolist()
-            others = np.flatnonzero(enough & (share == 0.0)).tolist()
-            if odd and others and facet.grain is None:
-                mixed.append((float(share[odd].mean()), axis, what, odd, others))
-    if not mixed:
-        return
-    _, axis, what, odd, others = max(mixed, key=lambda each: each[0])  # the first of the purest
-    labels = facet.labels[axis]
-    few = odd if len(odd) <= len(others) else others
-    raise draft.error(
-        "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
-        "different kinds of numbers. Leave one kind out: {skip}.",
-        axis=axis,
-        odd=show([labels[i] for i in odd]),
-        rest=show([labels[i] for i in others]),
-        what=what,
-        skip=Argument("skip", [labels[i] for i in few]),
-    )
-
-
-def _check_mean(draft: Draft, axis: int) -> None:
-    """Raise for a first or last level that is the mean of the others in every line."""
-    facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = facet.by_level(axis)
-    for place in {0, len(labels) - 1} if len(labels) > 2 else ():
-        rest = [i for i in range(len(labels)) if i != place]
-        if _is_strong(labels[place]) and _is_mean(facet, axis, place):
-            continue  # the share of all together: the kind of the numbers decides
-        gap = np.abs(lines[rest].mean(axis=0) - lines[place])
-        known = ~np.isnan(gap)
-        size = np.maximum(lines[place][known] / (2.0 * facet.digit), 1.0)
-        if (gap[known] <= 0.51 * facet.digit).all() and np.log10(size).sum() >= SURE:
-            raise draft.error(
-                "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
-                "out; if all are rates or means, they do not add up: multiply them by the "
-                "number of cases that each is of.",
-                label=labels[place],
-                rest=show([labels[i] for i in rest]),
-                skip=Argument("skip", [labels[place]]),
-            )
 
 
 def _independent_sums(facet: Facet, axis: int) -> Sums:
@@ -1054,36 +936,122 @@ def _told_sums(draft: Draft, axis: int, at: Sequence[int]) -> Sums:
     return Sums({at[0]: tuple(rest)}, (at[0],))
 
 
-def _check_parts(draft: Draft) -> None:
-    """Raise for levels such as "of which ..." where no level is the sum of such parts."""
-    for axis, labels in enumerate(draft.facet.labels):
-        parts = [label for label in labels if _PART.match(plain_text(label))]
-        if parts and not any(a == axis for a, _ in draft.totals):
-            raise draft.error(
-                "{where}: {parts} of {name!r} may be parts of another level, or levels beside "
-                "it. Say {skip} to leave them out, or {none} if they are levels.",
-                axis=axis,
-                parts=show(parts),
-                skip=Argument("skip", parts),
-            )
-
-
-def _check_overlap(draft: Draft) -> None:
-    """Raise for levels such as 0+ and 15+: cases of the one are cases of the other."""
-    for axis, labels in enumerate(draft.facet.labels):
-        ends = [(interval_of(label), label) for label in labels]
-        known = sorted((each, label) for each, label in ends if each is not None)
-        for (one, label), (other, beside) in combinations(known, 2):
-            if other[0] < one[1] - 1.0 or one == other:  # 15-20 and 20-25 share an edge
+def _check_levels(draft: Draft, doubt: "_Doubt") -> None:
+    """Raise for labels that are no levels beside others: totals, parts, rates, other things."""
+    for axis in range(len(draft.facet.labels)):
+        for odd, why in doubt(draft, axis):
+            if odd:
                 raise draft.error(
-                    "{where}: {one!r} and {other!r} of {name!r} overlap, so that they cannot "
-                    "be added up. Leave one out by {skip}, or say {none} if no case is in "
-                    "both.",
+                    "{where}: {odd} of {name!r} {why}, or levels as the others are. Say {skip} to "
+                    "leave out what is no level, or {none} if all are levels.",
                     axis=axis,
-                    one=label,
-                    other=beside,
-                    skip=Argument("skip", [beside]),
+                    odd=show(odd),
+                    why=why,
+                    skip=Argument("skip", odd),
                 )
+
+
+#: Yields labels of an axis that may be no levels, and what they may be instead.
+_Doubt = Callable[[Draft, int], Iterator[tuple[list[str], str]]]
+
+
+def _doubt_decimals(draft: Draft, axis: int) -> Iterator[tuple[list[str], str]]:
+    """Yield labels of numbers with decimals or percent signs beside others that have none."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    there = (facet.by_level(axis, facet.lines) > 0) & (np.nan_to_num(facet.by_level(axis)) != 0)
+    least = 1 if any(map(is_mean, labels)) else 3
+    for what, array in (("decimals", facet.decimals), ("percent signs", facet.signed)):
+        some = ((facet.by_level(axis, array) > 0) & there).sum(axis=1)
+        enough = there.sum(axis=1) >= (least if what == "decimals" else 1)
+        odd, others = enough & (some >= 0.6 * there.sum(axis=1)), enough & (some == 0)
+        if odd.any() and others.any() and facet.grain is None:
+            few = odd if odd.sum() <= others.sum() else others
+            yield _where(labels, few), f"may be another kind of number: some have {what}, not all"
+
+
+def _doubt_levels(draft: Draft, axis: int) -> Iterator[tuple[list[str], str]]:
+    """Yield labels of an axis that may be no levels, and what they may be instead."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    plain = [plain_text(label) for label in labels]
+    lines = np.nan_to_num(facet.by_level(axis))
+    most = [np.all(line >= lines) and np.any(line > lines) for line in lines]
+    named = [_is_strong(x) or (is_total_word(x) and m) for x, m in zip(labels, most, strict=True)]
+    whole = _is_whole(draft, axis)
+    if len(labels) == 2 and not whole:  # Males, Population
+        sexes = [len(x) > 2 and concept_of_labels([x] * 2) == "Sex" for x in labels]
+        pairs = zip((0, 1), named, most, strict=True)
+        named = [n or (m and sexes == [i, not i]) for i, n, m in pairs]
+    if not whole:
+        sorts = {sort: label for label in labels if (sort := sort_of_things(label))}
+        yield list(sorts.values()) if len(sorts) > 1 else [], "may count different things"
+        grow = min(lines.shape[0] - 1, lines.shape[1]) > 2 and bool(
+            np.all(np.diff(lines, axis=0) > 0)
+        )
+        grow = grow and concept_of_labels(labels) != "Year"
+        yield labels[:-1] if grow else [], "grow in every line and may be running sums"
+    yield _where(labels, named), "may be totals, to which the others do not add up"
+    ends = [plain[i] in _OF_ALL and _is_mean(facet, axis, i) for i in range(len(labels))]
+    yield _where(labels, ends), "may be rates or means of all together"
+    yield _where(labels, [_PART.match(x) for x in plain]), "may be parts of others"
+    odd = [
+        is_rate_level(x) or is_mean(x) or re.sub(r"^(?:se|sd) ", "", x) in set(plain) - {x}
+        for x in plain
+    ]
+    if not all(odd):
+        yield _where(labels, odd), "may be another kind of number than the others"
+    known = sorted((e, x) for x in labels if (e := interval_of(x)) is not None)
+    for (one, label), (other, beside) in combinations(known, 2):
+        if other[0] < one[1] - 1.0 or one == other:  # 15-20 and 20-25 share an edge
+            yield [label, beside], "overlap and may be sums of one another"
+
+
+def _where(labels: Sequence[str], which: Iterable[Any]) -> list[str]:
+    return [label for label, yes in zip(labels, which, strict=True) if yes]
+
+
+def _check_sums_left(draft: Draft) -> None:
+    """Raise for a level that is the sum of some others, or their mean, beyond chance."""
+    facet = draft.facet
+    for axis, labels in enumerate(facet.labels):
+        lines, size = facet.by_level(axis), len(labels)
+        lines = lines[:, ~np.isnan(lines).any(axis=0)]
+        if not 2 < size <= 40 or not lines.size:
+            continue
+        means = [(lines.sum(axis=0) - line) / (size - 1) for line in lines]
+        masks = _subsets_of(size)
+        sums = masks @ lines
+        slack = 0.51 * facet.digit * np.sqrt(size) if facet.digits else 1e-9
+        for i in range(size):
+            places = np.log10(np.maximum(lines[i] / (2.0 * slack + facet.digit), 1.0)).sum()
+            if places - np.log10(len(masks)) < SURE:
+                continue
+            fits = (np.abs(sums - lines[i]) <= slack + 1e-9 * lines[i]).all(axis=1) & ~masks[:, i]
+            mean = bool(np.all(np.abs(means[i] - lines[i]) <= 0.51 * facet.digit))
+            if fits.any() or mean:
+                parts = [labels[k] for k in np.flatnonzero(masks[np.argmax(fits)])]
+                parts = [label for label in labels if label != labels[i]] if mean else parts
+                raise draft.error(
+                    "{where}: {label!r} of {name!r} equals the {sum} of {parts}, so that it may be "
+                    "their total or mean, one of them a difference, or a level. Say {one} if it is "
+                    "a total, {skip} to leave it out, {none} if all are levels.",
+                    axis=axis,
+                    sum="mean" if mean else "sum",
+                    label=labels[i],
+                    parts=show(parts),
+                    one=Argument("totals", [labels[i]]),
+                    skip=Argument("skip", [labels[i]]),
+                )
+
+
+@cache
+def _subsets_of(size: int) -> NDArray[np.bool_]:
+    """Return subsets of two and more levels: all of them, or all levels but two."""
+    if size <= _FEW:
+        masks = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1 == 1
+    else:
+        apart = np.eye(size, dtype=bool)
+        masks = ~np.concatenate([a | apart for a in apart])
+    return np.asarray(masks[masks.sum(axis=1) > 1])
 
 
 def _check_two(draft: Draft, axis: int, at: Sequence[int]) -> None:
@@ -1231,10 +1199,10 @@ class _Clues:
     words: list[str]  # texts that say the unit
     hints: list[str]  # all texts that may say what the numbers are
     percent: bool
-    counted: bool
+    counted: bool  # a unit or header says so: "Number"
     scale: float  # 1, or a thousand, a million, ...
     fractions: bool  # numbers with decimals
-    added: bool  # totals, or words, show that the numbers add up
+    added: bool  # printed totals, or the user, show that the numbers add up
     one: float  # 1, 100 or 1,000 if all numbers are shares of it
 
     @staticmethod
@@ -1256,8 +1224,8 @@ class _Clues:
             counted,
             max(map(scale_word, words)),
             bool(np.any(known != np.floor(known))),
-            bool(draft.margins) or draft.total is not None or counted or how.noisy,
-            _total_share(draft, percent),
+            bool(draft.margins) or draft.total is not None or how.noisy,
+            _total_share(draft),
         )
 
 
@@ -1269,31 +1237,30 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
             f"{draft.reading.where}: the comment '# kind: {draft.said['kind']}' must say counts, "
             "shares or percent."
         )
-    if kind == "auto" and not clues.percent:
-        _check_measured(draft, clues)
-    _decide_kind(draft, kind, clues)
-    if kind == "auto":
-        _check_kind(draft, clues)
-    _conclude_kind(draft, clues.scale)
-
-
-def _decide_kind(draft: Draft, kind: str, clues: _Clues) -> None:
-    """Take the kind that is told, or that the numbers show."""
     facet, draft.kind = draft.facet, "counts"
     if kind in ("rows", "columns"):
         split = len(facet.names) - 1
         draft.given = tuple(range(split)) if kind == "rows" else (split,)
-        draft.kind, draft.whole = "shares", _adds_up(facet, draft.given) or 100.0
+        draft.kind, draft.whole = "shares", _adds_up(draft, draft.given) or 100.0
     elif kind.startswith(("share", "percent", "%")):
         draft.kind, draft.whole = "shares", clues.one or 0.0
-    elif kind.startswith("count") or clues.scale > 1.0:
-        pass
-    elif clues.one and (
-        clues.percent or (clues.fractions and not (clues.counted and clues.one != 1.0))
-    ):
+    elif kind == "auto":
+        _decide_kind(draft, clues)
+        _prove_kind(draft, clues)
+    _conclude_kind(draft, clues.scale)
+
+
+def _decide_kind(draft: Draft, clues: _Clues) -> None:
+    """Take the kind that the sums of the numbers show."""
+    sure = clues.percent or (clues.fractions and not (clues.counted and clues.one != 1.0))
+    if clues.scale > 1.0:
+        return
+    if clues.one and sure:
         draft.kind, draft.whole = "shares", clues.one
-    else:
-        _find_conditional(draft, clues)
+        return
+    _find_conditional(draft, clues)
+    if draft.kind == "counts" and clues.percent and not clues.counted:
+        raise _no_whole(draft)
 
 
 def _conclude_kind(draft: Draft, scale: float) -> None:
@@ -1315,49 +1282,42 @@ def _conclude_kind(draft: Draft, scale: float) -> None:
         draft.whole = 100.0
 
 
-def _check_measured(draft: Draft, clues: _Clues) -> None:
-    """Raise for means, prices or weights; totals show that numbers add up, whatever hints say."""
-    found = [word for word in [draft.facet.value, *draft.facet.units] if is_mean(word)]
-    if not found and not clues.added and clues.scale == 1.0:
-        found = [hint for hint in clues.hints if is_measure(hint)]
-    if found:
+#: A unit at the end of a title or header: "(GWh)", "(m3)".
+_SHORT_UNIT = re.compile(r"[(\[]([A-Za-z]{1,4}[23²³]?(?:/[A-Za-z]+)?)[)\]]\s*$")
+#: Means and rates are alike in size; counts of cases seldom are, unless their file says counts.
+_ALIKE = 4.0
+
+
+def _prove_kind(draft: Draft, clues: _Clues) -> None:
+    """Raise unless sums, words or sizes show that numbers are counts, or shares of a whole.
+
+    Totals that add up are a proof whatever words say; so is a column called "Number". Else words
+    that speak of something else, decimals, and numbers that are much alike are asked about.
+    """
+    facet = draft.facet
+    draft.reading.proof = "sums" if draft.kind == "shares" or clues.added else "words"
+    if draft.kind == "shares":
+        return
+    values = facet.values[~np.isnan(facet.values) & (facet.values != 0.0)]
+    if np.any(values < 0.0) and not clues.added:  # which is refused for its own reason
+        return
+    why = _doubt_kind(draft, clues, values)
+    if why:
         raise draft.error(
-            "{where}: {word!r}: the numbers seem to be means, prices, weights or the like, which "
-            "do not add up. Say {kind} if they are counts.",
-            word=found[0],
+            "{where}: {why}, so that they may be rates or means, which do not add up: multiply "
+            "these by the number of cases that each is of. Say {kind} if they are counts.",
+            why=why,
             kind=Argument("kind", "counts"),
         )
-
-
-def _check_kind(draft: Draft, clues: _Clues) -> None:
-    """Raise for numbers that may be shares, rates or means; remark on counts of 100."""
-    counts = Argument("kind", "counts")
-    if draft.kind == "counts" and not clues.added and any(map(is_share, clues.hints)):
-        raise draft.error(
-            "{where}: {hint!r}: the numbers seem to be percentages, which do not add up to 100. "
-            "Multiply them by the number of cases that each is of; say {kind} if they are counts.",
-            hint=next(filter(is_share, clues.hints)),
-            kind=counts,
-        )
-    if draft.mean and not draft.given:
-        raise draft.error(
-            "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
-            "they may be rates or means, which do not add up. Multiply them by the number of "
-            "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
-            label=draft.mean,
-            kind=counts,
-        )
-    if draft.kind == "shares" or clues.scale > 1.0:
-        return
-    negative = bool(np.any(draft.facet.values < 0.0))  # which is refused for its own reason
-    if clues.fractions and not clues.added and not negative:
-        raise draft.error(
-            "{where}: the numbers have decimals and no total, so that they may be rates or "
-            "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
-            "are counts.",
-            kind=counts,
-        )
     _check_battery(draft)
+    if draft.reading.proof == "sizes":
+        remark(
+            Message(
+                "{where}: no total and no word such as 'Number' says what the numbers are. They "
+                "are taken as counts.",
+                where=draft.reading.where,
+            )
+        )
     if clues.one == 100.0 and not (clues.counted or clues.fractions):
         remark(
             Message(
@@ -1367,6 +1327,45 @@ def _check_kind(draft: Draft, clues: _Clues) -> None:
                 kind=Argument("kind", "percent"),
             )
         )
+
+
+def _doubt_kind(draft: Draft, clues: _Clues, values: Array) -> str:
+    """Return why numbers may be no counts, nothing where something proves that they are."""
+    facet = draft.facet
+    means = [word for word in [facet.value, *facet.units] if is_mean(word)]
+    if means:
+        return f"{means[0]!r} says that the numbers are means, prices, weights or the like"
+    if draft.mean:
+        return f"the numbers lie around {draft.mean!r}, which is no sum of them"
+    if clues.added or (clues.counted and not clues.fractions):
+        return ""
+    means = [hint for hint in clues.hints if is_measure(hint)]
+    if means and not clues.counted:
+        return f"{means[0]!r} says that the numbers are means, prices, weights or the like"
+    rates = [word for word in clues.words if is_rate(word)]
+    if rates and not clues.counted:
+        return f"{rates[0]!r} says that the numbers are rates, which do not add up to 1,000"
+    things = clues.counted or draft.block.corner
+    things = things or any(map(sort_of_things, [*clues.words, *draft.block.titles]))
+    short = [m[1] for hint in clues.hints if (m := _SHORT_UNIT.search(hint)) and not m[1].isupper()]
+    unit = draft.said.get("unit", "") or "".join(short[:1])
+    if unit and not things and not _is_known_unit(unit):
+        return f"the unit of the numbers is {unit!r}, and they have no total"
+    if clues.fractions and clues.scale == 1.0 and facet.grain is None:
+        return "the numbers have decimals and no total"
+    if things or not len(values):
+        return ""
+    draft.reading.proof = "sizes"
+    if values.max() < _ALIKE * values.min():
+        return (
+            "no total and no word such as 'Number' says what the numbers are, and they are alike "
+            f"({values.min():g} to {values.max():g})"
+        )
+    return ""
+
+
+def _is_known_unit(text: str) -> bool:
+    return scale_word(text) > 1.0 or bool(_measure_word(text) or sort_of_things(text))
 
 
 def _check_battery(draft: Draft) -> None:
@@ -1389,23 +1388,11 @@ def _check_battery(draft: Draft) -> None:
 def _find_conditional(draft: Draft, clues: _Clues) -> None:
     """Find variables for each of whose levels the numbers add up to 1, 100 or 1,000."""
     facet, percent, counted = draft.facet, clues.percent, clues.counted
-    axes = range(len(facet.names))
-    ways = []
+    ways: list[tuple[tuple[int, ...], float]] = []
     for size in range(1, len(facet.names)):
-        for given in combinations(axes, size):
-            whole = _adds_up(facet, given)
-            if whole:
-                ways.append((given, whole))
-        if ways:
-            break
+        sets = combinations(range(len(facet.names)), size)
+        ways = ways or [(given, whole) for given in sets if (whole := _adds_up(draft, given))]
     if not ways:
-        if percent and not counted:
-            draft.kind, draft.whole = "shares", 0.0
-        elif any(map(is_rate, clues.words)) and not counted:
-            raise ValueError(
-                f"{draft.reading.where}: the numbers are rates, which do not add up to 1,000 by "
-                "any variable: multiply them by the number of cases that each is of."
-            )
         return
     given, whole = ways[0]
     names = ", ".join(facet.names[k] or "column" for k in given)
@@ -1427,40 +1414,82 @@ def _find_conditional(draft: Draft, clues: _Clues) -> None:
     draft.kind, draft.whole, draft.given = "shares", whole, given
 
 
-def _total_share(draft: Draft, percent: bool) -> float:
-    """Return 1, 100 or 1,000 if all numbers are shares of it, else 0."""
+def _no_whole(draft: Draft) -> ValueError:
+    """Return the error for percentages that add up to 100 in no way: which sums, what is hidden."""
+    facet = draft.facet
+    sums = [f"all together to {np.nansum(facet.values):.5g}"]
+    for axis, labels in enumerate(facet.labels if len(facet.names) > 1 else ()):
+        lines = list(zip(labels, np.nansum(facet.by_level(axis), axis=1), strict=True))
+        sums.append("those of " + ", ".join(f"{x!r} to {total:.5g}" for x, total in lines[:3]))
+    gone = np.argwhere(np.isnan(facet.values))
+    cells = [show([facet.labels[k][i] for k, i in enumerate(at)]) for at in gone[:3]]
+    more = ", ..." if len(gone) > 3 else ""
+    hidden = f" without the cells that are not known ({'; '.join(cells)}{more})" if cells else ""
+    two = len(facet.names) > 1
+    return draft.error(
+        "{where}: the numbers are percentages, but they do not add up to 100{hidden}: {sums}. Say "
+        "{ways} if they are percentages of all{or_rows}, or {counts} if they are counts; multiply "
+        "other percentages by the number of cases that each is of.",
+        hidden=hidden,
+        sums=", ".join(sums),
+        ways=join_messages(
+            [
+                Message("{x}", x=Argument("kind", kind))
+                for kind in ("percent", "rows", "columns")[: 3 if two else 1]
+            ],
+            ", ",
+        ),
+        or_rows=", within rows, within columns" if two else "",
+        counts=Argument("kind", "counts"),
+    )
+
+
+def _total_share(draft: Draft) -> float:
+    """Return 1, 100 or 1,000 if all numbers are shares of it, else 0.
+
+    Where some are not known, only a printed total or the name of their column says so.
+    """
     facet = draft.facet
     if not np.isnan(facet.values).any():
-        return _adds_up(facet, ())
+        return _adds_up(draft, ())
     known = [draft.total] if draft.total is not None else []
     known += [float(claims.sum()) for _, claims in draft.margins if not np.isnan(claims).any()]
+    slack = 2.0 * facet.digit * np.sqrt(facet.values.size) + 1e-9
+    named = plain_text(facet.value) in SHARE_NAMES or (draft.block.corner and facet.percent)
     below = float(np.nansum(facet.values))
     for whole in (1.0, 100.0):
-        slack = 2.0 * facet.digit * np.sqrt(facet.values.size) + 1e-9
-        if slack > 0.1 * whole:
-            continue
-        if known:
-            if facet.digits and all(abs(total - whole) <= slack for total in known):
-                return whole
-        elif below <= whole + slack and ((facet.digits and whole == 1.0) or percent):
+        near = bool(known) and facet.digits > 0
+        near = near and all(abs(total - whole) <= slack for total in known)
+        if slack <= 0.1 * whole and (near or (named and not known and below <= whole + slack)):
             return whole
     return 0.0
 
 
-def _adds_up(facet: Facet, given: tuple[int, ...]) -> float:
+def _adds_up(draft: Draft, given: tuple[int, ...]) -> float:
     """Return 1, 100 or 1,000 if the numbers of each group add up to it within rounding, else 0."""
+    facet = draft.facet
     others = tuple(k for k in range(len(facet.names)) if k not in given)
     sums = np.atleast_1d(np.nansum(facet.values, axis=others))
     full = ~np.atleast_1d(np.isnan(facet.values).any(axis=others))
     used = np.atleast_1d((facet.values > 0).any(axis=others))
-    if given and ((used & full).sum() < 2 or not used.all()):
+    for axes, claims in draft.margins if given else ():  # printed totals of groups with gaps
+        if axes == given:
+            told = ~full & ~np.isnan(claims)
+            sums, full = np.where(told, claims, sums), full | told
+    least = 1 if facet.digits and not full.all() else 2  # one sum of decimals is no chance
+    if given and ((used & full).sum() < least or not used.all()):
         return 0.0
     size = np.sqrt(facet.values.size / max(sums.size, 1) / 12.0)
     for whole in (1.0, 100.0, 1000.0):
         slack = 4.0 * facet.digit * size + (1e-6 if given else 0.01) * whole
         near = np.abs(sums - whole) <= slack
         below = sums <= whole + slack
-        if slack <= 0.1 * whole and (near | (~full & below))[used].all() and (near & full).any():
+        exact = not given and abs(sums[0] - whole) <= 1e-6  # 0.4 and 0.6
+        if (
+            (exact or slack <= 0.1 * whole)
+            and (near | (~full & below))[used].all()
+            and (near & full).any()
+        ):
             return whole
     return 0.0
 
@@ -1508,7 +1537,9 @@ def _name_by_labels(drafts: Sequence[Draft]) -> None:
         for axis, labels in enumerate(facet.labels):
             own = facet.names[axis]
             named = _is_whole(draft, axis) and not _is_shared(draft, axis, drafts)
-            if not is_no_name(own) or (own and (not named or draft.block.listed)):
+            heading = own in facet.headings and not named and not concept_of_labels(labels)
+            heading = heading and not any(is_same_name(own, name) for name in draft.candidates)
+            if not heading and (not is_no_name(own) or (own and draft.block.listed)):
                 continue
             if not named:
                 raise _unnamed(draft, labels, drafts)
@@ -1560,7 +1591,11 @@ def _is_shared(draft: Draft, axis: int, drafts: Sequence[Draft]) -> bool:
 def _name_option(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Message:
     """Return the options that name a variable, with the names that it may have."""
     others = [n for d in drafts for n in d.facet.names if n]
-    names = [n for n in draft.candidates if not any(is_same_name(n, x) for x in draft.facet.names)]
+    axis = draft.facet.labels.index(list(labels))
+    known = [name for k, name in enumerate(draft.facet.names) if k != axis]
+    names = [n for n in draft.candidates if not any(is_same_name(n, x) for x in known)]
+    own = draft.facet.names[axis]
+    names = names if is_no_name(own) else [own, *names]
     may = names or list(dict.fromkeys(n for n in others if n not in draft.facet.names))
     key = "/".join(labels[:2])
     options = [Message("{x}", x=Argument("same", {key: name})) for name in (may or ["Name"])[:2]]
@@ -1644,7 +1679,9 @@ def _make_joint(drafts: Sequence[Draft]) -> None:
         factor = weight.reshape(shape) / draft.whole
         changed = {key: getattr(facet, key) * factor for key in ("values", "low", "high")}
         draft.facet = replace(facet, grain=facet.digit / draft.whole, **changed)
-        draft.margins, draft.total, draft.whole, draft.given = [], None, 1.0, ()
+        gone = np.isnan(facet.values).any()  # their sum is known in each group
+        draft.margins = [(draft.given, weight)] if gone else []
+        draft.total, draft.whole, draft.given = 1.0 if gone else None, 1.0, ()
 
 
 def _shares_from(

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rejoint.marginals.axis_name import MALE, concept_of_labels, concept_of_name
 from rejoint.marginals.facet import Facet
-from rejoint.marginals.totals import plain_text
+from rejoint.marginals.vocabulary import MALE, concept_of_labels, concept_of_name, plain_text
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.text import show
 
@@ -81,8 +80,8 @@ def apply_same(facets: Sequence[Facet], same: Mapping[str, str]) -> None:
     told = {plain_text(key): value for key, value in same.items()}
     for facet in facets:
         for k, labels in enumerate(facet.labels):
-            if not facet.names[k]:
-                facet.names[k] = told.get(plain_text("/".join(labels[:2])), "")
+            if told_name := told.get(plain_text("/".join(labels[:2])), ""):
+                facet.names[k], facet.headings = told_name, frozenset()
             facet.names[k] = told.get(plain_text(facet.names[k]), facet.names[k])
             facet.labels[k] = _renamed(facet, k, told)
 

@@ -3,6 +3,10 @@
 A sheet is a grid of texts (and numbers, where the file has numbers), as it is seen on a screen:
 nothing is said yet about what is a header, a label or a note. JSON-stat and PC-Axis become the
 long form: a column for each variable and one with the numbers.
+
+A cell is a number with its flags, or a mark of a number that is not given: offices print ``1 234``,
+``1.234,5``, ``12.5 %``, ``10 p`` (provisional), ``(10)`` (uncertain), ``10*`` (a footnote), ``-``
+(nil), ``:``, ``..``, ``x``, ``[c]`` or ``(D)`` (not given) and ``<5``.
 """
 
 import csv
@@ -11,15 +15,14 @@ import json
 import math
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 from os import PathLike
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from rejoint.domain.labels import natural_order
-from rejoint.marginals.cell import kind_of_cell
 from rejoint.records.delimited import (
     DELIMITERS,
     Dialect,
@@ -29,6 +32,214 @@ from rejoint.records.delimited import (
 )
 from rejoint.records.files import Source
 from rejoint.text import show
+
+#: Marks that statistical offices print in place of a number that they do not give.
+SUPPRESSED = frozenset(
+    {
+        *(".", "..", "...", "…", "*", "**", "***", ":", "?", "/", "c", "x", "s", "d", "f", "u"),
+        *("na", "n/a", "n.a.", "n.a", "nan", "null", "np", "n.p.", "nd", "n.d.", "b", "n"),
+        *("low", "conf", "confidential", "suppressed", "secret", "..c", ":c", ": c", "..s"),
+    }
+)
+#: Marks of nothing: no case, or none possible.
+NIL = frozenset({"-", "--", "\u2013", "\u2014", "\u2212", "\u2012", "nil", "z"})
+
+ANYTHING = (0.0, math.inf)
+_MARKS = dict.fromkeys(SUPPRESSED, ANYTHING)
+
+_SPACE = " \u00a0\u202f\u2009\u2007'\u2019"  # between thousands
+_NUMBER = re.compile(
+    rf"""(?P<open>\()?
+    (?P<core>[+±-]?(?:\d{{1,2}}(?:,\d\d)+,\d{{3}}(?:\.\d+)?|  # 12,34,567 in India
+    \d{{1,3}}(?:[{_SPACE}.,]\d{{3}})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)
+    (?:[eE][+-]?\d+)?)
+    \s*(?P<percent>%)?(?(open)\)|)
+    (?P<flag>(?:\s*(?:[*†‡§¶^!¹²³⁰-⁹ᵃ-ᶿ]+|\[[^\]]{{1,12}}\]|\([^)]{{1,12}}\)|(?<=\s)\d\)))*
+    (?:\s?[a-zA-Z]{{1,2}}(?:[, ]{{0,2}}[a-zA-Z]{{1,2}})?[*]?)?)""",
+    re.VERBOSE,
+)
+_ORDINAL = re.compile(r"\d+\s?(?:st|nd|rd|th|er|e|è|º|ª|m|M|y|h)")
+_BELOW = re.compile(r"(?:<|&lt;)\s*(?P<strict>[\d.,]+)|(?:<=|≤)\s*(?P<most>[\d.,]+)")
+_RANGE = re.compile(r"(?P<low>\d+)\s*(?:-|\u2013|to|\.\.)\s*(?P<high>\d+)")
+_BRACKETS = re.compile(r"[\[(]\s*([^\[\]()]{1,14}?)\s*[\])]")
+
+
+class Cell(NamedTuple):
+    """A number, NaN where it is not known, and its bounds in that case.
+
+    Examples
+    --------
+    >>> Cell(3.0, 3.0, 3.0).known
+    True
+    """
+
+    value: float
+    low: float
+    high: float
+    percent: bool = False
+    flag: str = ""  # footnote or flag beside the number, or the mark in its place
+    digits: int = 0  # decimals
+
+    @property
+    def known(self) -> bool:
+        """Whether it is a number."""
+        return not math.isnan(self.value)
+
+
+def read_cell(
+    text: str, suppressed: Mapping[str, tuple[float, float]] = _MARKS, decimal: str = "."
+) -> Cell:
+    """Read a cell: a number, a mark such as ``*``, or a bound such as ``<5``; else an error.
+
+    Parameters
+    ----------
+    text : str
+        ``1,234``, ``12.5 %``, ``10 p``, ``<5``, ``1-4``, ``-``, ``[c]``, or the empty text, which
+        means unknown.
+    suppressed : mapping of str to (least, most)
+        Marks of unknown cells, in lower case, and their bounds.
+    decimal : {".", ","}
+        The decimal mark.
+
+    Examples
+    --------
+    >>> read_cell("1,234 p").value, read_cell("<5")[:3]
+    (1234.0, (nan, 0.0, 4.0))
+    >>> read_cell("12,5 %", decimal=",")
+    Cell(value=12.5, low=12.5, high=12.5, percent=True, flag='', digits=1)
+    """
+    text = text.strip().replace("\u2212", "-")  # the typographic minus
+    bare = "*" if text.strip("*") == "" else bare_mark(text)
+    for mark in (text.lower(), bare):
+        if not text or mark in suppressed:
+            return Cell(math.nan, *suppressed.get(mark, ANYTHING), flag=text)
+    if text.lower() in NIL or bare in NIL:
+        return Cell(0.0, 0.0, 0.0, flag=text)
+    bounds = _bounds(text, decimal)
+    if bounds is not None:
+        return Cell(math.nan, *bounds, flag=text)
+    found = _NUMBER.fullmatch(text)
+    if found is None or _ORDINAL.fullmatch(text):
+        raise ValueError(text)
+    core, tail = _plain(found["core"], decimal), found["flag"].strip()
+    value = float(core)
+    if math.isinf(value):  # 1e999
+        raise ValueError(text)
+    digits = len(core.partition(".")[2]) if "e" not in core.lower() else 0
+    flag = tail or ("()" if found["open"] else "")
+    return Cell(value, value, value, bool(found["percent"]), flag, digits)
+
+
+def bare_mark(text: str) -> str:
+    """Return a mark without the brackets around it, in lower case.
+
+    Examples
+    --------
+    >>> bare_mark("[C]"), bare_mark("..")
+    ('c', '..')
+    """
+    found = _BRACKETS.fullmatch(text.strip())
+    return (found[1] if found else text.strip()).lower()
+
+
+def _plain(core: str, decimal: str) -> str:
+    """Return a number as Python writes it; an error if its marks cannot mean this."""
+    core = re.sub(rf"[{_SPACE}±]", "", core)
+    thousands = "," if decimal == "." else "."
+    whole, mark, rest = core.partition(decimal)
+    if thousands in rest or decimal in rest:
+        raise ValueError(core)
+    groups = whole.lstrip("+±-").split(thousands)
+    sizes = [len(group) for group in groups]
+    if len(sizes) > 1:
+        usual = set(sizes[1:]) == {3} and 0 < sizes[0] <= 3
+        indian = thousands == "," and sizes[-1] == 3 and set(sizes[1:-1]) == {2} and sizes[0] < 3
+        if not usual and not indian:
+            raise ValueError(core)
+    return whole.replace(thousands, "") + ("." + rest if mark and rest else "")
+
+
+def _bounds(text: str, decimal: str) -> tuple[float, float] | None:
+    """Return the bounds of ``<5`` (for counts: at most 4), ``<=4``, ``1-4``; None for others."""
+    if found := _BELOW.fullmatch(text.removesuffix("%").strip()):
+        number = _plain(found["most"] or found["strict"], decimal)
+        if found["most"]:
+            return 0.0, float(number)
+        below = float(number)
+        whole = "." not in number and not text.endswith("%")
+        return 0.0, below - 1.0 if whole and below >= 1.0 else below
+    if found := _RANGE.fullmatch(text):
+        low, high = float(found["low"]), float(found["high"])
+        return (low, high) if low <= high else None
+    return None
+
+
+Kind = Literal["empty", "number", "mark", "range", "text"]
+
+
+def kind_of_cell(text: str | float, marks: frozenset[str] = SUPPRESSED) -> Kind:
+    """Return what a cell looks like, whatever its decimal mark.
+
+    Examples
+    --------
+    >>> [kind_of_cell(t) for t in ("1.234,5 p", "[c]", "15-24", "Men", "")]
+    ['number', 'mark', 'range', 'text', 'empty']
+    """
+    if isinstance(text, float):
+        return "number"
+    text = text.strip()
+    if not text:
+        return "empty"
+    if not text.strip("*") or {bare_mark(text), text.lower()} & marks or bare_mark(text) in NIL:
+        return "mark"
+    if _RANGE.fullmatch(text):
+        return "range"
+    for decimal in (".", ","):
+        try:
+            return "number" if read_cell(text, {}, decimal).known else "mark"
+        except ValueError:
+            continue
+    return "text"
+
+
+def find_decimal(texts: Iterable[str]) -> tuple[str | None, str]:
+    """Return the decimal mark that the numbers show, and one that could be read in two ways.
+
+    None if nothing decides and there is such a number: ``9.132`` is 9132 or a little more than 9.
+
+    Examples
+    --------
+    >>> find_decimal(["12,5", "3"]), find_decimal(["9.132", "2.628"])
+    ((',', ''), (None, '9.132'))
+    >>> find_decimal(["9.132", "945"]), find_decimal(["9,132", "0,500"])
+    ((',', ''), (',', ''))
+    """
+    cores = [found["core"].lstrip("+±-") for t in texts if (found := _NUMBER.fullmatch(t.strip()))]
+    doubtful: dict[str, str] = {}
+    bare = False
+    for core in cores:
+        core = re.sub(rf"[{_SPACE}]", "", core)
+        marks = re.findall(r"[.,]", core)
+        if len(set(marks)) == 2:  # 1.234,5
+            return marks[-1], ""
+        if len(marks) > 1:  # 1.234.567
+            return ("," if marks[0] == "." else "."), ""
+        if marks and not re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", core):  # 12,5 or 0.125
+            return marks[0], ""
+        if marks:
+            doubtful.setdefault(marks[0], core)
+        elif len(core) > 3 and core.isdecimal():  # thousands are not separated
+            bare = True
+    if not doubtful:
+        return ".", ""
+    if len(doubtful) > 1:
+        return None, next(iter(doubtful.values()))
+    ((mark, example),) = doubtful.items()
+    if bare:
+        return mark, ""
+    small = any(core.isdecimal() and int(core) > 0 for core in cores if len(core) <= 3)
+    return (("," if mark == "." else "."), "") if small else (None, example)
+
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 Text = str | float
@@ -210,8 +421,10 @@ def _join_prose(rows: list[list[Text]], delimiter: str) -> None:
     common = max(set(sizes), key=sizes.count, default=0)
     for row in rows:
         after = [str(cell) for cell in row[1:]]
-        blank = [cell for cell in after if cell[:1] == " " and cell.strip()]
-        if len(row) in (1, common) or not blank or not str(row[0]).strip():
+        blank = any(cell[:1] == " " and cell.strip() for cell in after)
+        pairs = zip(row, after, strict=False)  # "per 1,000"
+        thousands = any(re.match(r"000\b", b) and str(a)[-1:].isdigit() for a, b in pairs)
+        if len(row) in (1, common) or not (blank or thousands) or not str(row[0]).strip():
             continue
         if all(kind_of_cell(cell) in ("text", "empty") for cell in after):
             row[:] = [delimiter.join(map(str, row)).rstrip(delimiter)]
@@ -383,14 +596,25 @@ def _json_stat_sheet(source: Source, part: Mapping[str, Any], number: int) -> Sh
         if not mark:
             mark = status.get(str(i), "") if isinstance(status, dict) else status[i]
         rows.append([*said, _text_of(value) if value is not None else str(mark or "..")])
-    name = str(part.get("label", "")) if number else ""
-    return Sheet(source.name, _stem(source), name, rows, list(range(1, len(rows) + 1)))
+    label = str(part.get("label", ""))
+    units = {str(unit.get("base", "")) for key in ids for unit in _units(dimensions[key])}
+    rows = [[label], *rows] if label else rows
+    told = {"unit": units.pop()} if len(units) == 1 else {}
+    name, lines = label if number else "", list(range(1, len(rows) + 1))
+    return Sheet(source.name, _stem(source), name, rows, lines, [], told)
+
+
+def _units(dimension: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the units of the categories of a dimension."""
+    known = dimension.get("category", {}).get("unit") or {}
+    return [unit for unit in known.values() if isinstance(unit, dict)]
 
 
 # PC-Axis ----------------------------------------------------------------------------------
 
 _KEYWORD = re.compile(r'\s*([A-Z][A-Z0-9-]*)(?:\[(\w+)\])?(?:\(\s*((?:"[^"]*"\s*,?\s*)+)\))?\s*=')
 _QUOTED = re.compile(r'"([^"]*)"')
+_PX_TEXTS = ("TITLE", "CONTENTS", "UNITS")
 
 
 def _read_px(source: Source, encoding: str | None) -> Sheet:
@@ -432,9 +656,10 @@ def _read_px(source: Source, encoding: str | None) -> Sheet:
     rows: list[list[Text]] = [[*names, "OBS_VALUE"]]
     for path, cell in zip(product(*labels), cells, strict=True):
         rows.append([*path, cell.strip('"')])
-    title = " ".join(_QUOTED.findall(said.get(("UNITS", ""), "")))
-    rows = [[title], *rows] if title else rows
-    return Sheet(source.name, _stem(source), "", rows, list(range(1, len(rows) + 1)))
+    heads = [" ".join(_QUOTED.findall(said.get((key, ""), ""))) for key in _PX_TEXTS]
+    rows[:0] = [[text] for text in heads if text]
+    unit = {"unit": heads[-1]} if heads[-1] else {}
+    return Sheet(source.name, _stem(source), "", rows, list(range(1, len(rows) + 1)), [], unit)
 
 
 def _end_of_statement(text: str, at: int) -> int:

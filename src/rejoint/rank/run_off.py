@@ -291,7 +291,7 @@ def plan_chains(
         shortest = policy.chains * policy.sweeps_tried[0] * pass_cells(data, rank, policy)
         return race(data, plan, found, rank if shortest <= cells else None, session, policy)
     if gain < -policy.sure_errors * error or (len(cold) == 1 and gain <= 0):
-        return plan
+        return replace(plan, anchor=policy.ensemble_records[1])
     return race(data, plan, found, rank, session, policy)
 
 

@@ -361,7 +361,14 @@ def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
 def _arrow_chunks(source: Any, size: int | None) -> Iterator[Any]:
     import pyarrow as pa
 
-    reader = pa.RecordBatchReader.from_stream(source)
+    try:
+        reader = pa.RecordBatchReader.from_stream(source)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        what = type(source).__name__
+        raise ValueError(
+            f"scan cannot read the {what} as an Arrow stream ({error}): for data in memory use "
+            "Records.of."
+        ) from error
     rows = size or rows_of_part(len(reader.schema))
     for batch in reader:
         for start in range(0, len(batch), rows):
