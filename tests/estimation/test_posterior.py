@@ -1,5 +1,7 @@
 """Posterior draws: their mean, and bounds of tables."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,9 @@ from hypothesis import strategies as st
 from small_records import random_pmf
 
 import rejoint as rj
+import rejoint.rank
 from rejoint.estimation import Bayes, Policy
+from rejoint.estimation.gibbs import ChainPlan
 from rejoint.pmf import Posterior
 from rejoint.pmf.draws import credible_interval
 
@@ -184,11 +188,26 @@ def test_passes_after_merging_do_not_fit_the_noise_of_few_records():
     assert np.mean(losses) < 0.008  # 0.004; where records counted four times as much, 0.015
 
 
+@pytest.mark.parametrize("by_mode", [False, True])
+def test_bounds_of_chains_from_a_mode_rest_on_more_classes(monkeypatch, by_mode):
+    """A mode leaves out classes that are not worth their parameters; bounds allow for them."""
+    plan = ChainPlan(4, 20, 4, at_mode=True, by_mode=by_mode)
+    # The function of this name hides its module.
+    monkeypatch.setattr(sys.modules["rejoint.rank.select"], "plan_chains", lambda *args: plan)
+    policy = Policy(ranks_tried=(1, 4), largest_best=10)
+    data = rj.datasets.asia().sample(300, random_state=0)
+    result = rj.estimate(data, random_state=0, policy=policy)
+    assert {d.rank for d in result.posterior.draws} == {6}
+    assert "from 3 chains" in result.stop
+    assert result.pmf.mixture.rank <= 16
+
+
 def test_chains_that_were_chosen_answer_where_the_rank_is_not_told():
     data = rj.datasets.asia().sample(300, random_state=0)
     result = rj.estimate(data, random_state=0)
     plan = result.selection.ensemble.plan
-    assert {d.rank for d in result.posterior.draws} == {plan.rank}
+    bounds = plan.for_bounds(Policy()) or plan
+    assert {d.rank for d in result.posterior.draws} == {bounds.rank}
     assert result.pmf.mixture.rank <= 4 * plan.rank
     where = "random starts" if not plan.at_mode else "the most probable model of that rank"
     said = f"Answers are by {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps each"

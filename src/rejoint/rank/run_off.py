@@ -40,7 +40,8 @@ def count_parts(data: Data, best: int, cells: float, policy: Policy = DEFAULT) -
     """Parts that judge while ranks around the best are refined; none where that costs too much."""
     if not 1 < best <= policy.largest_best:
         return 0
-    each = merge_cost(data, largest_refined(best), 1, policy)
+    bottom = best // 2 if best > policy.few_classes else 1
+    each = merge_cost(data, largest_refined(best), bottom, policy)
     wanted = np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS)
     parts = int(min(wanted, cells / each))
     return parts if parts >= 2 else 0
