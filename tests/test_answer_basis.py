@@ -240,14 +240,14 @@ def test_contradicting_tables_say_the_slack():
         tables = rj.Marginals.from_tables(pairs)
     answer = independent(tables).ask("P(a = 0, c = 0)")
     assert answer.bounds.slack > 0
-    assert "of the total, as they contradict each other)" in str(answer)
+    assert "of the total, because they contradict each other)" in str(answer)
 
 
 def test_noisy_tables_say_the_tolerance():
     exact = independent(chain()).ask("P(a = 0, c = 0)")
     answer = independent(replace(chain(), noisy=True)).ask("P(a = 0, c = 0)")
     assert answer.bounds.high > exact.bounds.high
-    assert "of the total, as they are of a sample)" in str(answer)
+    assert "of the total, because they come from a sample)" in str(answer)
     published = independent(replace(chain(), noisy=True)).ask("P(a = 0)")
     assert published.rests_on.text == "published: in the table of a and b, of a sample"
 
@@ -350,11 +350,11 @@ def test_files_without_cells_know_what_is_published(town, tables, tmp_path):
     assert back.ask("P(Work | Age)").basis == "published"
     answer = back.ask("P(Age = '18-29' | Pass = Student)")
     assert (answer.basis, answer.bounds) == ("open", None)
-    assert "without a range, as the cells of the tables are not kept" in answer.rests_on.text
+    assert "without a range, because the cells of the tables are not kept" in answer.rests_on.text
     asia = rj.datasets.asia()
     asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}]})
     assert rj.load(tmp_path / "asia.rejoint").tables is None
-    with pytest.raises(ValueError, match="item 2 of 'tables' of its notes is 3, no object"):
+    with pytest.raises(ValueError, match="item 2 of 'tables' of its notes is 3, expected object"):
         asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}, 3]})
 
 
@@ -410,7 +410,7 @@ def test_altered_tables_load_or_are_refused_in_words(tmp_path, key, value):
         (lambda t: t["sums"][0][0].append(7), "cells that are known"),
         (lambda t: t["unknown_cells"][0].reverse(), "no increasing positions"),
         (lambda t: t["unknown_cells"].__setitem__(2, [1.0, 0.5]), "above the upper"),
-        (lambda t: t["evidence"][0].__setitem__(1, [0, 0]), "no likelihood"),
+        (lambda t: t["evidence"][0].__setitem__(1, [0, 0]), "not a likelihood"),
         (lambda t: t["moments"][0]["vectors"].pop(), "one vector for each"),
         (lambda t: t.update(noisy=1), "'noisy' of its tables is 1, no true or false"),
     ],
@@ -454,7 +454,7 @@ def test_ranges_can_be_left_out():
     p = rj.LowRankPMF([1.0], [[[0.5], [0.5]], [[0.2], [0.8]]], tables.domain).with_tables(tables)
     answer = p.ask("P(a = x | b = y)", bound_seconds=0)
     assert answer.bounds is None
-    assert "its range was not asked for" in str(answer)
+    assert "its range was not requested" in str(answer)
     assert "0.38 to 0.63" in str(p.ask("P(a = x | b = y)"))
 
 

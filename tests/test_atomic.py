@@ -41,7 +41,7 @@ def test_folders_are_written_whole_or_not_at_all(tmp_path):
         assert os.listdir(target) == []
     assert (target / "a.txt").read_text() == "first"
     assert stat.S_IMODE(target.stat().st_mode) == 0o750
-    with pytest.raises(FileExistsError, match="holds other files"), atomic_folder(target):
+    with pytest.raises(FileExistsError, match="contains other files"), atomic_folder(target):
         pass
     assert os.listdir(tmp_path) == ["made"]
 
@@ -88,7 +88,7 @@ def test_only_a_model_is_replaced_by_a_model(tmp_path):
     pmf = rj.datasets.asia()
     data = tmp_path / "patients.csv"
     data.write_text("a,b\nx,y\n")
-    with pytest.raises(FileExistsError, match="file of another kind"):
+    with pytest.raises(FileExistsError, match="another kind of file"):
         pmf.save(data)
     assert data.read_text() == "a,b\nx,y\n"
     for name in ("model.rejoint", "model.json", "empty"):
@@ -105,7 +105,7 @@ def test_a_model_is_replaced_by_a_model_only(tmp_path, words):
     rj.datasets.asia().save(path)
     done = CliRunner().invoke(main, [words[0], path, *words[1:], "-o", path])
     assert done.exit_code == 1
-    assert "it is a file of another kind" in done.output
+    assert "it is a another kind of file" in done.output
     assert rj.load(path).rank == rj.datasets.asia().rank
 
 

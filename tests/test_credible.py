@@ -47,7 +47,7 @@ def test_answers_have_the_interval_of_the_draws(fitted, text):
     assert (answer.interval.level, answer.interval.draws) == (0.9, 40)
     plain = answer.to_json()["interval"]
     assert plain["low"] == pytest.approx(answer.interval.low)
-    assert "In brackets: 90 % credible interval, of 40 posterior draws" in str(answer)
+    assert "In parentheses: 90 % credible interval from 40 posterior draws" in str(answer)
 
 
 def test_expectations_have_one():
@@ -80,7 +80,7 @@ def test_large_tables_go_without_and_say_so():
     drawn = rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, [pmf] * 40)
     answer = drawn.ask("P(x0, x1)")
     assert answer.interval is None
-    assert "Without credible intervals, as the table is large" in answer.notes[0]
+    assert "No credible intervals, because the table is large" in answer.notes[0]
     assert drawn.ask("P(x0)").interval is not None
 
 
@@ -102,12 +102,12 @@ def test_draws_that_hold_the_evidence_impossible_are_left_out():
     alone = rj.LowRankPMF([1.0], [even, even], domain, [never], fair)
     answer = alone.ask("P(b = x | a = x)")
     assert answer.interval is None
-    assert "every posterior draw excludes what is given" in answer.notes[0]
+    assert "every posterior draw excludes the evidence" in answer.notes[0]
     assert not alone.condition({"a": "x"}).draws
     for interval in (alone.interval, Posterior(alone).interval):
         with pytest.raises(
             rj.ZeroEvidenceError,
-            match=r"^a = 'x' has probability zero under all 1 posterior draw, so that",
+            match=r"^a = 'x' has probability zero under all 1 posterior draw, so there",
         ):
             interval("b", given={"a": "x"})
 

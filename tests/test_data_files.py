@@ -282,16 +282,16 @@ def test_faults_of_other_forms(tmp_path, name, data, words):
 def test_other_faults(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"No file '.*gone\.csv': check the name"):
         rj.read(tmp_path / "gone.csv")
-    with pytest.raises(IsADirectoryError, match="is a folder; name a file"):
+    with pytest.raises(IsADirectoryError, match="is a folder; give the name of a file"):
         rj.read(tmp_path)
     path = put(tmp_path, "a.csv", TEXT)
-    with pytest.raises(ValueError, match="format='xls' is not known; give one of 'text'"):
+    with pytest.raises(ValueError, match="format='xls' is not supported; use one of 'text'"):
         rj.read(path, format="xls")
     with pytest.raises(TypeError, match=r"There is no option 'delimeter'.*'delimiter'"):
         rj.read(path, delimeter=",")
     with pytest.raises(ValueError, match="at least one row, not 0"):
         next(rj.read_chunks(path, 0))
-    with pytest.raises(TypeError, match=r"read the file first, by rejoint\.read"):
+    with pytest.raises(TypeError, match=r"read the file first, with rejoint\.read"):
         rj.Records.of(str(path))
     monkeypatch.setattr("rejoint.records.formats.find_spec", lambda _: None)
     path = put(tmp_path, "a.parquet", b"PAR1")
@@ -315,7 +315,7 @@ def test_polars_reads_where_pyarrow_is_not(tmp_path, monkeypatch):
 
 def test_bytes_that_stop_being_utf8(tmp_path):
     path = put(tmp_path, "a.csv", b"a,b\n" + b"x,1\n" * 100_000 + b"\xff,2\n")
-    with pytest.raises(ValueError, match=r"a\.csv, after line \d+: not utf-8 .* Say encoding="):
+    with pytest.raises(ValueError, match=r"a\.csv, after line \d+: not utf-8 .* Use encoding="):
         rj.read(path)
     path = put(tmp_path, "b.csv", "straße,b\nö,1\nä,2\n".encode("latin-1"))
     with pytest.warns(rj.Remark, match="not UTF-8"):
@@ -358,7 +358,7 @@ def _same(cell):
         number = float(cell)
     except (TypeError, ValueError):
         return cell
-    return cell if number != number else number  # the text "NaN" is no number
+    return cell if number != number else number  # the text "NaN" is not a number
 
 
 def test_a_real_file():

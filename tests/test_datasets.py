@@ -73,7 +73,7 @@ def test_remove_none_or_all(share, gone):
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
 def test_remove_cells_says_what_share_is(share):
-    with pytest.raises(ValueError, match="probability of a cell to be removed, 0 to 1; got"):
+    with pytest.raises(ValueError, match="probability that a cell is removed, 0 to 1; got"):
         rj.datasets.remove_cells({"a": ["x"]}, share)
 
 

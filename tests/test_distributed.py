@@ -12,7 +12,7 @@ import pytest
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, estimate
 from rejoint.estimation.data import Parted
-from rejoint.estimation.part_summary import add_up, look_at
+from rejoint.estimation.part_summary import add_up, summarize_part
 from rejoint.model import Model
 from rejoint.records import formats as row_groups
 from rejoint.solver import Limits
@@ -82,7 +82,7 @@ def quiet(line):
 
 
 def problem_of(scan):
-    summary = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
+    summary = add_up(scan.map(partial(summarize_part, seed=0, size=10**6, budget=0)))
     return Parted(scan.domain, scan.threads, scan, summary)
 
 
@@ -235,7 +235,7 @@ def check_words(client):
         rj.distributed.scan(3, client=client)
     with pytest.raises(ValueError, match="must have 2 axes, not 1"):
         rj.distributed.scan(dask.array.zeros(3), client=client)
-    with pytest.raises(TypeError, match="are for files"):
+    with pytest.raises(TypeError, match="apply to files only"):
         rj.distributed.scan(dask.array.zeros((3, 2)), columns=["a"], client=client)
 
 
@@ -243,7 +243,7 @@ def test_on_a_cluster(frame, records, tmp_path, monkeypatch):
     """One test, since a cluster takes seconds to start, and tests of a file may be shared out."""
     import dask.dataframe
 
-    monkeypatch.setattr(row_groups, "LEAST", 1000)
+    monkeypatch.setattr(row_groups, "LEAST_PIECE_CELLS", 1000)
     with two_workers() as client:
         check_all_collections(client, frame, records, tmp_path)
         check_row_groups(client, frame, records, tmp_path / "one.parquet")
@@ -267,7 +267,7 @@ def test_without_a_cluster(monkeypatch):
         raise ValueError("No clients found")
 
     monkeypatch.setattr(distributed, "default_client", none)
-    with pytest.raises(ValueError, match="There is no cluster: begin with client"):
+    with pytest.raises(ValueError, match="There is no cluster: start with client"):
         rj.distributed.scan("a.csv")
 
 

@@ -87,7 +87,11 @@ class TestEncode:
 
     def test_unknown_is_missing_with_a_remark(self):
         v = Variable("x", ("a", "b"))
-        with pytest.warns(Remark, match=r"'x': 3 cells with labels that are no level.*: 'c', 'd'"):
+        with pytest.warns(
+            Remark,
+            match=r"'x': 3 cells with labels that are not levels.*: 'c', "
+            r"'d'",
+        ):
             assert v.encode(["c", "a", "d", "c"]).tolist() == [-1, 0, -1, -1]
         with pytest.warns(Remark, match=r"'age': 1 cell with numbers outside all bins.*: 130"):
             AGE.encode(np.array([130, 20]))
@@ -152,7 +156,7 @@ class TestNumeric:
         assert AGE.numeric.tolist() == [9, 40, 80]
 
     def test_words_have_none(self):
-        with pytest.raises(ValueError, match=r"levels that are no numbers \('b'\).*no mean"):
+        with pytest.raises(ValueError, match=r"levels that are not numbers \('b'\).*no mean"):
             _ = Variable("x", (1, "b")).numeric
 
 
@@ -220,12 +224,12 @@ class TestVariable:
         ("arguments", "error", "words"),
         [
             (("x", ()), ValueError, "has no levels"),
-            (("x", ("a", "a")), ValueError, "level 'a' is there twice"),
-            (("x", (1, True)), ValueError, "level True is there twice"),
+            (("x", ("a", "a")), ValueError, "level 'a' appears twice"),
+            (("x", (1, True)), ValueError, "level True appears twice"),
             (("x", ("a", None)), ValueError, "None means missing and cannot be a level"),
             (("x", (math.nan,)), ValueError, "nan means missing"),
             (("x", "abc"), TypeError, "levels must be a list, not the text 'abc'"),
-            (("x", ((1, 2),)), TypeError, r"level \(1, 2\) is a tuple, which is no label"),
+            (("x", ((1, 2),)), TypeError, r"level \(1, 2\) is a tuple, which cannot be a label"),
             (("x", ("a",), "odd"), ValueError, "kind must be .* not 'odd'"),
             (("x", ("a",), "binned"), ValueError, "must be adjoining bins"),
             (("x", (Bin(0, 1), "a")), ValueError, "must be adjoining bins"),

@@ -148,7 +148,7 @@ class TestLabels:
         assert type(native(Text("a"))) is str
         assert type(native(np.uint8(3))) is int
         assert type(native(np.float32(0.5))) is float
-        with pytest.raises(TypeError, match="is a complex, which is no label"):
+        with pytest.raises(TypeError, match="is a complex, which cannot be a label"):
             native(1j)
 
     def test_nearest_and_show(self):

@@ -139,7 +139,7 @@ def weights_of(frame):
 
 
 def numbers(late):
-    """Numbers that are binned, columns that a domain does not have, labels that are no level."""
+    """Numbers that are binned, columns that a domain does not have, labels that are not levels."""
     rng = np.random.default_rng(0)
     frame = {
         "city": rng.choice(["Bergen", "Cork", "Delft"], FEW),
@@ -353,7 +353,7 @@ def test_the_likelihood_is_nearly_the_same_where_the_sample_is_not_all_records()
 def test_a_fit_makes_the_same_remarks(fitted, door):
     mine, other = (fitted("ml", "apart", by)[1] for by in (door, "records"))
     assert len(other) == 1
-    assert other[0].startswith("No record holds together: x0 and x3;")
+    assert other[0].startswith("No record contains both of: x0 and x3;")
     assert mine == other
 
 
@@ -384,10 +384,10 @@ WISHES = {
 }
 SAID = {
     "bins by rule": ["Numbers are cut into quantile bins: "],
-    "fewer bins": ["Variable 'rooms': 9 quantile bins were asked for, 5 came out"],
+    "fewer bins": ["Variable 'rooms': 9 quantile bins were requested, but there are 5"],
     "domain": [
         "Columns that are not in the domain are left out: 'price'",
-        "Variable 'city': 223 cells with labels that are no level, missing now: 'Delft'",
+        "Variable 'city': 223 cells with labels that are not levels, treated as missing: 'Delft'",
     ],
 }
 
@@ -431,7 +431,7 @@ def test_so_they_are_where_a_domain_is_given(enter, door):
 
 @pytest.mark.parametrize("door", cases("row of an error", READ))
 def test_an_error_names_the_row_of_the_data(enter, door):
-    """A label that is no level, far down: the only one of its kind."""
+    """A label that is not a level, far down: the only one of its kind."""
     domain = rj.Domain.of({"city": ["Bergen", "Cork", "Delft"], "rooms": [1, 2, 3, 4, 5]})
 
     def fit():

@@ -68,7 +68,7 @@ def test_a_solver_of_records_reaches_the_maximum_of_em(records, form):
     quick = rj.estimate(form(records), 2, Em(limits=Limits(progress=1e-12)), random_state=0)
     assert plain.log_likelihood == pytest.approx(quick.log_likelihood, rel=0, abs=1e-4)
     assert {line.solver for line in plain.history} == {"plain-em"}
-    assert "PlainEm was asked for" in plain.choice
+    assert "PlainEm was requested" in plain.choice
 
 
 def test_the_objective_of_a_solver_never_rises(records):
@@ -235,7 +235,7 @@ def test_add_format_refuses_what_would_be_read_wrongly(arff):
     for wrong in (".arff", ["arff"]):
         with pytest.raises(ValueError, match=r"suffixes must be a list of texts such as '\.xyz'"):
             add_format("other", my_format.read_arff, suffixes=wrong)
-    with pytest.raises(ValueError, match="'other' is not known"):
+    with pytest.raises(ValueError, match="'other' is not supported"):
         rj.read(arff, format="other")
 
 

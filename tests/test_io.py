@@ -97,7 +97,7 @@ def test_places_that_cannot_be_written(tmp_path):
     pmf = random_pmf(mixed_labels())
     with pytest.raises(FileNotFoundError, match=r"there is no folder '.*missing'"):
         pmf.save(tmp_path / "missing" / "model.rejoint")
-    with pytest.raises(IsADirectoryError, match="it is a folder; name a file"):
+    with pytest.raises(IsADirectoryError, match="it is a folder; give the name of a file"):
         pmf.save(tmp_path)
 
 
@@ -182,12 +182,12 @@ def plain_model(tmp_path):
     [
         ({"format": "other"}, "holds 'other', not a rejoint.LowRankPMF"),
         ({"schema": 4}, "schema version 4; this rejoint reads versions up to 3: update rejoint"),
-        ({"schema": "1"}, "truncated or corrupt .its schema version is .1., no whole"),
-        ({"notes": []}, "its notes are no object"),
+        ({"schema": "1"}, "truncated or corrupt .its schema version is .1., expected whole"),
+        ({"notes": []}, "its notes are not an object"),
         ({"domain": None}, "its domain cannot be read"),
         ({"domain": {"variables": ["a"]}}, "its domain cannot be read"),
         ({"domain": {"variables": [{"name": "a", "kind": "x", "levels": [[]]}]}}, "domain cannot"),
-        ({"weights": None}, "'weights' of it is null, no list"),
+        ({"weights": None}, "'weights' of it is null, expected list"),
         ({"weights": [0.5, "0.5"]}, "weights is not a list of numbers"),
         ({"weights": [0.5, 10**400]}, "weights is not a list of numbers"),
         ({"weights": [0.9, 0.9]}, "the weights sum to 1.8"),
@@ -209,7 +209,7 @@ def test_what_json_holds_is_checked(tmp_path, change, words):
         ("{", "its JSON cannot be read"),
         ("{" * 100_000, "its JSON cannot be read"),
         ('{"a": ' * 100_000, "its JSON cannot be read"),
-        ('{"weights": [NaN]}', "NaN is no number"),
+        ('{"weights": [NaN]}', "NaN is not a number"),
         ("{}", "is not a rejoint model"),
     ],
 )
@@ -468,18 +468,18 @@ def target_model():
 
 
 WRONG_ENSEMBLES = [
-    ([], r"its ensemble is \[\], no object"),
-    ({"targets": None}, "'targets' of its ensemble is null, no list"),
+    ([], r"its ensemble is \[\], expected object"),
+    ({"targets": None}, "'targets' of its ensemble is null, expected list"),
     ({"targets": []}, "the targets of its ensemble are not its last variables"),
     ({"targets": ["text"]}, "the targets of its ensemble are not its last variables"),
-    ({"targets": [[], {}]}, "item 1 of 'targets' of its ensemble is .*, no text"),
-    ({"always_there": {}}, "'always_there' of its ensemble is {}, no list"),
+    ({"targets": [[], {}]}, "item 1 of 'targets' of its ensemble is .*, expected text"),
+    ({"always_there": {}}, "'always_there' of its ensemble is {}, expected list"),
     ({"always_there": [3]}, "'always_there' of its ensemble are no different positions"),
-    ({"always_there": [-1]}, "is -1, no whole number of at least 0"),
-    ({"always_there": [True]}, "is true, no whole number of at least 0"),
+    ({"always_there": [-1]}, "is -1, expected whole number of at least 0"),
+    ({"always_there": [True]}, "is true, expected whole number of at least 0"),
     ({"always_there": [1, 1]}, "'always_there' of its ensemble are no different positions"),
-    ({"missing_limits": "a third"}, '"a third", no list'),
-    ({"missing_limits": [2]}, "is 2, no number from 0 to 1"),
+    ({"missing_limits": "a third"}, '"a third", expected list'),
+    ({"missing_limits": [2]}, "is 2, expected number from 0 to 1"),
     ({"missing_limits": [0.5, 0.5]}, "'missing_limits' of its ensemble do not rise"),
     ({"missing_limits": [0.5, 0.6]}, "the weights of its ensemble are not 4 rows of shares"),
     ({"weights": None}, "the weights of its ensemble is not rows of numbers"),
@@ -496,8 +496,8 @@ WRONG_ENSEMBLES = [
     ("change", "words"),
     [
         *WRONG_ENSEMBLES,
-        ({"members": None}, "'members' of its ensemble is null, no list"),
-        ({"members": [1]}, "item 1 of 'members' of its ensemble is 1, no object"),
+        ({"members": None}, "'members' of its ensemble is null, expected list"),
+        ({"members": [1]}, "item 1 of 'members' of its ensemble is 1, expected object"),
         ({"members": []}, "the weights of its ensemble are not of 0 members"),
         ({"members": [{}]}, "it has no 'weights'"),
         ({"members": [{"weights": [1.0], "factors": []}]}, "5 variables but 0 factors"),
@@ -563,8 +563,11 @@ def test_members_in_an_archive_are_checked(tmp_path, member, words):
         (np.ones((2, 5), dtype=np.float32), r"levels but draws of shape \(2, 5\)"),
         (np.ones((2, 15, 1), dtype=np.float16), "array 'draws' has type <f2"),
         (np.ones((2, 15, 1), dtype=np.float32), "Posterior draw 0: its weights, or a column"),
-        (np.full((2, 15, 1), np.nan, dtype=np.float32), "hold what is no probability"),
-        (np.full((2, 15, 1), -1, dtype=np.float32), "hold what is no probability"),
+        (
+            np.full((2, 15, 1), np.nan, dtype=np.float32),
+            "contain values that are not probabilities",
+        ),
+        (np.full((2, 15, 1), -1, dtype=np.float32), "contain values that are not probabilities"),
         (np.zeros((0, 15, 1), dtype=np.float32), "'draws' does not have the size that it claims"),
         (np.zeros((2, 15, 0), dtype=np.float32), "'draws' does not have the size that it claims"),
         (np.ones((80_001, 15, 1), dtype=np.float32), "80,001 draws of 5 variables are too many"),
@@ -582,13 +585,13 @@ def test_draws_in_an_archive_are_checked(tmp_path, draws, words):
 @pytest.mark.parametrize(
     ("draws", "words"),
     [
-        ({}, "'draws' of it is {}, no list"),
-        ([1], "item 1 of 'draws' of it is 1, no object"),
+        ({}, "'draws' of it is {}, expected list"),
+        ([1], "item 1 of 'draws' of it is 1, expected object"),
         ([{}], "it has no 'weights'"),
         ([{"weights": [1.0], "factors": []}], "5 variables but 0 factors"),
         ([{"weights": [1.0], "factors": [[[1.0]]] * 5}], r"factor of 'text' has shape \(1, 1\)"),
         ([{}] * 80_001, "80,001 draws of 5 variables are too many"),
-        ("huge", "hold what is no probability"),
+        ("huge", "contain values that are not probabilities"),
         ("uneven", "very different numbers of classes"),
     ],
 )
@@ -699,8 +702,8 @@ def test_a_model_of_certain_variables_alone(tmp_path):
         ({"meta": {"certain": [2, 0]}}, "'certain' is not a list of variables"),
         ({"meta": {"certain": None}}, "'certain' is not a list of variables"),
         ({"meta": {"certain": [False, 2]}}, "'certain' is not a list of variables"),
-        ({"states": np.full((2, 600), 99, np.int16)}, "a state is no level of"),
-        ({"states": np.full((2, 600), -1, np.int16)}, "a state is no level of"),
+        ({"states": np.full((2, 600), 99, np.int16)}, "a state is not a level of"),
+        ({"states": np.full((2, 600), -1, np.int16)}, "a state is not a level of"),
         ({"states": np.zeros((2, 600))}, "'states' is '<f8', not '<i2'"),
         ({"states": np.zeros((2, 599), np.int16)}, r"levels but factors of shape"),
         ({"factors": np.ones((1, 600))}, r"levels but factors of shape \(1, 600\)"),

@@ -183,7 +183,7 @@ def test_threads_do_not_matter():
         ({"subsets": "x0"}, TypeError, "must be a list of tuples of names, got the text 'x0'"),
         ({"subsets": [()]}, ValueError, "A subset without variables"),
         ({"subsets": [("x0", "x0")]}, ValueError, "names 'x0' twice"),
-        ({"subsets": [("x0", "x1"), ("x1", "x0")]}, ValueError, "is asked for twice (before as"),
+        ({"subsets": [("x0", "x1"), ("x1", "x0")]}, ValueError, "is requested twice (before as"),
         ({"subsets": [("x0", "xx1")]}, KeyError, "Did you mean 'x1'?"),
         ({"subsets": ["x0"], "order": 2}, ValueError, "Give subsets=, or order="),
         ({"sample": 1, "order": 3}, ValueError, "cannot cover 4 variables: that takes at least 2"),
@@ -212,9 +212,9 @@ def test_tables_that_would_not_fit_are_refused_before_anything_is_allocated():
         Marginals.count(records, order=3)
     for words in ("1.3 TB", "limit of", "subsets=[...]", "order=2", "sample=20000"):
         assert words in str(caught.value)
-    with pytest.raises(ValueError, match=r"The 1 table asked for would take 8\.1 kB"):
+    with pytest.raises(ValueError, match=r"The 1 table requested would take 8\.1 kB"):
         Marginals.count(records, subsets=[("x0", "x1", "x2")], memory_limit=1000)
-    with pytest.raises(ValueError, match="tables asked for would take"):
+    with pytest.raises(ValueError, match="tables requested would take"):
         Marginals.count(records, order=3, sample=400, memory_limit=1e5)
     assert len(Marginals.count(records, subsets=[("x0", "x1", "x2")])) == 1
 

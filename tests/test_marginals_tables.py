@@ -418,7 +418,7 @@ def test_faults_of_moments(moments, words):
 def test_moments_need_numbers_and_a_domain():
     with pytest.raises(ValueError, match="moments alone need domain="):
         Marginals.from_tables({}, moments={"a": 1.0})
-    with pytest.raises(ValueError, match="levels that are no numbers"):
+    with pytest.raises(ValueError, match="levels that are not numbers"):
         Marginals.from_tables({("smoke", "age"): TABLE}, domain=DOMAIN, moments={"smoke": 1.0})
     with pytest.raises(KeyError, match="No variable 'z'"):
         Marginals.from_tables({}, domain=NUMBERS, moments={"z": 1.0})

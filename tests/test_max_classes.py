@@ -69,7 +69,7 @@ def test_a_page_answers_by_a_limited_number_of_classes():
     for name in pmf.domain.names:
         np.testing.assert_allclose(few.marginal([name]), pmf.marginal([name]), atol=1e-12)
     plain = document(pmf, note="By hand.", class_names=["a"] * pmf.rank)
-    assert plain["note"].startswith("By hand. A page answers by 500 classes")
+    assert plain["note"].startswith("By hand. The page answers with 500 classes")
     assert "1,500 of the model" in plain["note"]
     assert "class_names" not in plain
     assert len(plain["weights"]["f8"]) < 500 * 8 * 1.4

@@ -141,7 +141,7 @@ def test_classes_are_those_of_the_representative_model():
     np.testing.assert_array_equal(p.classes(records), own.classes(records))
     assert rj.metrics.factor_error(own, p) == 0.0
     assert "rank 2" in repr(p)
-    assert "answers by the posterior mean of 6 classes" in repr(p)
+    assert "answers come from the posterior mean of 6 classes" in repr(p)
     assert "posterior" not in repr(own)
 
 

@@ -182,7 +182,7 @@ def test_expectations():
     assert pmf.expect(["c", "d"]).keys() == {"c", "d"}
     share = pmf.expect("a", function=lambda level: level == "x")
     assert share == pytest.approx(pmf.prob({"a": "x"}))
-    with pytest.raises(ValueError, match="'a' has levels that are no numbers"):
+    with pytest.raises(ValueError, match="'a' has levels that are not numbers"):
         pmf.expect("a")
 
 
@@ -226,7 +226,7 @@ def test_unknown_names_and_levels_get_suggestions():
         pmf.marginal("aa")
     with pytest.raises(ValueError, match="level 'w' is not among 'x', 'y', 'z'"):
         pmf.prob({"b": 1}, given={"a": "w"})
-    with pytest.raises(ValueError, match="Variable 'a' is asked for twice"):
+    with pytest.raises(ValueError, match="Variable 'a' is requested twice"):
         pmf.marginal(["a", "b", "a"])
     with pytest.raises(TypeError, match=r"Evidence must be a dict such as \{'a': 'x'\}; got list"):
         pmf.marginal("a", given=["b"])
@@ -415,7 +415,7 @@ def test_labelled_tables():
     assert three.index.names == ["a", "b"]
     with pytest.raises(ValueError, match="backend must be 'pandas', 'polars' or 'pyarrow'"):
         pmf.table("a", backend="excel")
-    with pytest.raises(ValueError, match="no variable is asked for"):
+    with pytest.raises(ValueError, match="no variable is named"):
         pmf.table([])
 
 

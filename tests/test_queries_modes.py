@@ -163,5 +163,5 @@ def test_a_cut_search_says_so():
 
 def test_a_mode_of_nothing_is_an_error():
     p = rj.LowRankPMF([1.0], [[[0.5], [0.5]]])
-    with pytest.raises(ValueError, match="no variable is asked for"):
+    with pytest.raises(ValueError, match="no variable is named"):
         p.mode(given={"x0": 1})

@@ -168,7 +168,7 @@ def test_several_criteria_in_one_table(records):
 
 
 def test_a_map_fit_has_no_information_criterion(records):
-    with pytest.raises(ValueError, match="Information criteria are those of maximum-likelihood"):
+    with pytest.raises(ValueError, match="Information criteria need maximum-likelihood"):
         rj.rank.select(records, [1, 2], criterion="bic", solver="map")
 
 
@@ -251,7 +251,7 @@ def test_words_of_a_clear_choice(chosen):
 def test_words_say_what_cannot_be_told_apart():
     scores = {1: 0.9, 2: 1.0, 3: 0.95}
     words = describe_selection(2, scores, [1, 2, 3], Measure("x", "0", "y"))
-    assert "Ranks 1 and 3 cannot be told apart from it: within y." in words
+    assert "Ranks 1 and 3 cannot be distinguished from it: within y." in words
 
 
 def test_tied_are_within_an_error(chosen):
@@ -339,7 +339,7 @@ def test_words_are_true_of_the_curve(points, slack, scale):
         # Both have as many decimals as the larger one needs.
         digits = 1e-4 * abs(scale) * max(abs(own), abs(top))
         assert [mine, best] == pytest.approx([scale * own, scale * top], rel=1e-4, abs=digits)
-    if tied := re.match(r"Ranks? ([\d, and]+) cannot be told apart from it: within one", others):
+    if tied := re.match(r"Ranks? ([\d, and]+) cannot be distinguished from it: within one", others):
         told = set(map(int, re.findall(r"\d+", tied[1])))
     else:
         who = "All others are" if len(ranks) > 2 else "The other is"
@@ -358,7 +358,7 @@ def test_a_rank_that_is_not_the_best_is_not_said_to_be():
     found = search_ranks(judge, list(scores), Session(np.random.default_rng(0)))
     assert found.words == (
         "Rank 10 of 8, 10, 12 and 15 is the smallest within one slack of the highest value, which "
-        "rank 15 has (-6.01210 against -6.01190). Ranks 12 and 15 cannot be told apart from it: "
+        "rank 15 has (-6.01210 against -6.01190). Ranks 12 and 15 cannot be distinguished from it: "
         "within one error."
     )
 
@@ -411,9 +411,9 @@ def test_ranks_are_whole_numbers(records, ranks):
 
 
 def test_unknown_criterion(records):
-    with pytest.raises(ValueError, match="criterion='icl' is not known; give 'heldout'"):
+    with pytest.raises(ValueError, match="criterion='icl' is not supported; use 'heldout'"):
         rj.rank.select(records, criterion=["bic", "icl"])
-    with pytest.raises(ValueError, match="criterion is empty; give 'heldout'"):
+    with pytest.raises(ValueError, match="criterion is empty; use 'heldout'"):
         rj.rank.select(records, criterion=[])
 
 
@@ -429,7 +429,7 @@ def test_numbers(records, name, value):
 
 
 def test_one_record_cannot_be_held_out():
-    with pytest.raises(ValueError, match="none to hold out"):
+    with pytest.raises(ValueError, match="none can be held out"):
         rj.rank.select([["a", "b"]], [1, 2])
 
 
@@ -662,7 +662,7 @@ def test_curve_marks_ties():
     )
     own = pyplot.subplots()[1]
     assert rj.plots.rank_curve(tied, ax=own) is own
-    assert [text.get_text() for text in own.get_legend().get_texts()] == ["cannot be told apart"]
+    assert [text.get_text() for text in own.get_legend().get_texts()] == ["cannot be distinguished"]
     pyplot.close("all")
 
 
@@ -709,7 +709,7 @@ def test_a_wrong_number_of_starts_is_refused_before_the_rank_is_chosen(records, 
 def test_a_budget_ends_the_search(records):
     found = rj.rank.select(records, budget=1e-9, random_state=0)
     assert found.ranks == (1,)
-    assert "The budget of the search ended there" in found.words
+    assert "The search budget ended there" in found.words
     more = rj.rank.select(records, budget=60, random_state=0)
     assert more.rank == 3
     for wrong in (0, -1.0, np.nan, np.inf):

@@ -101,7 +101,7 @@ def test_smooth_of_shares_and_of_suppressed_cells(triples):
     untold = rj.Marginals.from_tables(shares, kind="shares")
     result = rj.factorize(untold, 40, Smooth(members=1), random_state=0)
     assert sum(record.step > 0 for record in result.history) == 60
-    with pytest.raises(ValueError, match="begins at random: leave out start"):
+    with pytest.raises(ValueError, match="starts at random: leave out start"):
         rj.factorize(untold, 40, "smooth", start=result.pmf)
 
 
@@ -162,13 +162,13 @@ def test_what_is_not_possible_is_refused_before_the_rank_is_chosen(triples, monk
     monkeypatch.setattr(TableBic, "fit", None)
     with pytest.raises(ValueError, match="n_init must be a whole number of at least 1"):
         rj.factorize(triples, n_init=0)
-    with pytest.raises(ValueError, match="solver='none' is not known"):
+    with pytest.raises(ValueError, match="solver='none' is not supported"):
         rj.factorize(triples, solver="none")
-    with pytest.raises(ValueError, match="weighting='even' is not known"):
+    with pytest.raises(ValueError, match="weighting='even' is not supported"):
         rj.factorize(triples, weighting="even")
-    with pytest.raises(ValueError, match="start has rank 3, but rank='auto' was asked for: give"):
+    with pytest.raises(ValueError, match="start has rank 3, but rank='auto' was requested: give"):
         rj.factorize(triples, start=random_truth(3, [4] * 6))
-    with pytest.raises(ValueError, match="loss='none' is not known"):
+    with pytest.raises(ValueError, match="loss='none' is not supported"):
         rj.factorize(triples, loss="none")
 
 

@@ -151,7 +151,7 @@ class TestMarginal:
         assert Records(D, [[0, 1, 0], [1, 1, 0]]).marginal("a").tolist() == [0.5, 0.5]
 
     def test_a_name_twice(self):
-        with pytest.raises(ValueError, match="is asked for twice: name each one once"):
+        with pytest.raises(ValueError, match="is requested twice: name each variable once"):
             Records(D, [[0, 1, 0]]).marginal(["a", "a"])
 
 

@@ -209,7 +209,7 @@ class TestSpecialColumns:
         ],
     )
     def test_dates_are_refused_with_advice(self, column):
-        with pytest.raises(TypeError, match=r"'x'.*dates and times are no labels; take from them"):
+        with pytest.raises(TypeError, match=r"'x'.*dates and times cannot be labels; extract"):
             self.one(column)
 
     @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class TestBins:
             r = Records.of(
                 {"age": [*range(50), 49], "pay": [0] * 37 + list(range(51, 65)), "sex": [1] * 51}
             )
-        words = "Numbers are cut into quantile bins: 'age' (15 bins). Say bins={'age': 5} for other"
+        words = "Numbers are cut into quantile bins: 'age' (15 bins). Use bins={'age': 5} for other"
         assert [words in str(s.message) for s in said] == [True]
         assert "bins={'age': None} for none" in str(said[0].message)
         assert [v.kind for v in r.domain] == ["binned", "ordinal", "nominal"]
@@ -97,7 +97,7 @@ class TestBins:
         assert Records.of({"age": [-5, 1e9]}, domain=r.domain).codes.tolist() == [[0], [3]]
 
     def test_ties_leave_fewer_bins_and_a_remark(self):
-        words = "'age': 5 quantile bins were asked for, 2 came out, because equal values"
+        words = "'age': 5 quantile bins were requested, but there are 2, because equal values"
         with pytest.warns(Remark, match=words):
             r = Records.of({"age": [0] * 9 + [1]}, bins={"age": 5})
         assert [str(b) for b in r.domain["age"].levels] == ["< 1", ">= 1"]
@@ -185,7 +185,7 @@ class TestGivenDomain:
         assert "'b': 2 cells" in str(said[0].message)
         assert r.codes.tolist() == [[0, -1], [-1, -1]]
         wide = Domain.of_shape([1] * 7)
-        with pytest.warns(Remark, match="And so in 2 more variables"):
+        with pytest.warns(Remark, match="The same holds for 2 more variables"):
             Records.of(np.ones((1, 7)), domain=wide)
 
     def test_no_rows_are_fine(self):

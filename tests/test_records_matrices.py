@@ -93,7 +93,7 @@ def test_many_rows_go_by_several_threads():
 
 def test_what_is_not_known_is_told_as_of_columns():
     domain = rj.Domain.of({"a": [0, 1]})
-    with pytest.warns(rj.Remark, match="'a': 1 cell with labels that are no level"):
+    with pytest.warns(rj.Remark, match="'a': 1 cell with labels that are not levels"):
         assert rj.Records.of(np.array([[0], [7]]), domain=domain).codes.tolist() == [[0], [-1]]
     with pytest.raises(ValueError, match="row 1: level 7 is not among 0, 1"):
         rj.Records.of(np.array([[0], [7]]), domain=domain, handle_unknown="error")

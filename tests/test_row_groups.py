@@ -36,7 +36,7 @@ def test_groups_are_those_of_the_file(path, tmp_path):
 
 @pytest.mark.parametrize("size", [4, 40, None])
 def test_pieces_make_up_the_file(path, size, monkeypatch):
-    monkeypatch.setattr(row_groups, "LEAST", 50)  # cells: two groups
+    monkeypatch.setattr(row_groups, "LEAST_PIECE_CELLS", 50)  # cells: two groups
     ((*pieces,),) = pieces_of([row_groups_of(Source(path), None)])
     assert pieces == [range(0, 2), range(2, 4), range(4, 6), range(6, 7)]
     found = [
@@ -50,7 +50,7 @@ def test_pieces_make_up_the_file(path, size, monkeypatch):
 def test_pieces_are_not_too_many():
     tiny = RowGroups((1,) * 50_000, columns=10**6)
     # A thousand, but for one that each file may have left over.
-    assert sum(map(len, pieces_of([tiny] * 3))) <= row_groups.MOST + 3
+    assert sum(map(len, pieces_of([tiny] * 3))) <= row_groups.MOST_PIECES + 3
     assert pieces_of([RowGroups((), 5)]) == [[]]
 
 

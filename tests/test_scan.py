@@ -149,7 +149,7 @@ def test_packs(places, tmp_path, weight):
     again = rj.scan(tmp_path / "pack", size=70)
     assert (packed.rows, packed.quick, again.stamp) == (ROWS, True, packed.stamp)
     assert_same(again, rj.read(places / "a.parquet", sample_weight=weight, domain=scan.domain))
-    with pytest.raises(FileExistsError, match="it holds other files; name a new folder"):
+    with pytest.raises(FileExistsError, match="it contains other files; choose a new folder"):
         scan.pack(tmp_path / "pack")
     with open(tmp_path / "pack" / "codes.bin", "ab") as file:
         file.write(b"x")
@@ -180,7 +180,7 @@ def test_packs_of_wider_codes_than_needed_open(tmp_path):
 def test_more_distinct_numbers_than_are_kept(tmp_path, monkeypatch):
     # Bins of a sample of 2,000 of 20,000 numbers: shares off by sqrt(.1 * .9 / 2000) = .007.
     for module in (sightings, rj.records.delimited, rj.records.discover):
-        monkeypatch.setattr(module, "MOST", 2000)
+        monkeypatch.setattr(module, "MOST_DISTINCT", 2000)
     rng = np.random.default_rng(0)
     values = rng.normal(size=20_000)
     (tmp_path / "a.csv").write_text("a\n" + "\n".join(map(repr, values.tolist())) + "\n")
@@ -207,7 +207,7 @@ def test_wishes(places):
     assert [(v.name, v.kind) for v in scan.domain] == [("city", "nominal"), ("rooms", "ordinal")]
     with pytest.raises(KeyError, match="name 'room', but the columns are 'city'"):
         rj.scan(places / "a.csv", columns=["city"], kinds={"room": "ordinal"})
-    with pytest.raises(TypeError, match="are for files: chunks are taken whole"):
+    with pytest.raises(TypeError, match="apply to files only: chunks are taken whole"):
         rj.scan(lambda: iter([]), columns=["a"])
     with pytest.raises(ValueError, match="gives no chunks"):
         rj.scan(lambda: iter([]))
@@ -246,8 +246,8 @@ class TestReportOfAllParts:
         next(iter(scan))
         assert self.remarks(scan) == [
             "Columns that are not in the domain are left out: 'c', 'd'.",
-            "Variable 'a': 3 cells with labels that are no level, missing now: 'z', 'w'. "
-            "Variable 'b': 2 cells with labels that are no level, missing now: '?'.",
+            "Variable 'a': 3 cells with labels that are not levels, treated as missing: 'z', 'w'. "
+            "Variable 'b': 2 cells with labels that are not levels, treated as missing: '?'.",
         ]
         assert self.remarks(scan) == []
 

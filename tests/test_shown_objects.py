@@ -29,7 +29,9 @@ def test_a_fit_shows_what_was_done_in_some_ten_lines(fitted):
     shown = re.sub(r"\s+", " ", repr(fitted))
     assert "500 records of 8 variables (asia, smoke, tub" in shown
     answers = fitted.pmf.mixture.rank
-    assert f"3 classes to look at; answers by the posterior mean of {answers} classes" in shown
+    assert (
+        f"3 classes to inspect; answers come from the posterior mean of {answers} classes"
+    ) in shown
     assert "40 posterior draws" in shown
     assert "Bayes: 500 records for" in shown
     assert f"{fitted.log_likelihood / 500:.4f} per record" in shown

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.estimation.data import InMemory, draw_classes
 from rejoint.estimation.ordinal_smoothing import Smoothed, hold_out
-from rejoint.estimation.part_summary import fit_into
+from rejoint.estimation.part_summary import merge_blocks_to_fit
 from rejoint.estimation.policy import Policy
 from rejoint.model import Model
 from rejoint.rank.folds import make_folds
@@ -329,9 +329,9 @@ def test_records_of_fractions_are_not_merged_to_fit_into_memory():
     codes = np.zeros((1000, 3), dtype=np.int8)
     domain = rj.Domain.of_shape([2, 2, 2])
     none, some = np.empty(0, dtype=np.int64), np.arange(1000)
-    assert fit_into(((codes, np.full(1000, 2.0), none),), domain, 500) is not None
-    assert fit_into(((codes, np.full(1000, 0.4), none),), domain, 500) is None
-    assert fit_into(((codes, np.full(1000, 2.0), some),), domain, 500) is None
+    assert merge_blocks_to_fit(((codes, np.full(1000, 2.0), none),), domain, 500) is not None
+    assert merge_blocks_to_fit(((codes, np.full(1000, 0.4), none),), domain, 500) is None
+    assert merge_blocks_to_fit(((codes, np.full(1000, 2.0), some),), domain, 500) is None
 
 
 # --- doors ---------------------------------------------------------------------------------------
@@ -440,7 +440,7 @@ A = {"a": ["x", "y", "y"]}
         ({"strata": [1, None, 2]}, "strata: row 1 has no value"),
         ({"clusters": ["p", "q", None]}, "clusters: row 2 has no value"),
         ({"clusters": [1.0, np.nan, 2.0]}, "clusters: row 1 has no value"),
-        ({"clusters": [1, 1, 1]}, "clusters: all records are of one cluster"),
+        ({"clusters": [1, 1, 1]}, "clusters: all records are in one cluster"),
         ({"clusters": "b"}, "clusters: there is no column 'b'"),
     ],
 )

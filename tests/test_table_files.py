@@ -194,7 +194,7 @@ def test_shares_leave_the_rest_to_what_is_not_known(tmp_path):
 
 def test_noise_may_be_negative_on_request(tmp_path):
     text = "a \\ b,u,v\nx,30.5,-1.5\ny,20,81\n"
-    with pytest.raises(ValueError, match=r"got -1.5; .*not negative. Say noisy=True"):
+    with pytest.raises(ValueError, match=r"got -1.5; .*not negative. Use noisy=True"):
         Marginals.read(put(tmp_path, "t.csv", text))
     m = Marginals.read(tmp_path, noisy=True)
     assert m["a", "b"][0, 1] == -1.5
@@ -223,7 +223,7 @@ def test_noise_may_be_negative_on_request(tmp_path):
         ("a \\ b,u,v\nx,*,*\n", r"none of its cells is known, nor any total: leave it out"),
         ("a \\ b,u,v\nx,0,0\n", r"is empty: all its cells are zero"),
         ("a \\ b,u,v\nx,60%,40%\ny,30%,70%\n", r"Each level of 'a' adds up to 100 by itself"),
-        ("a,count,se\nx,1,-2\n", r"line 2: '-2' is no standard error"),
+        ("a,count,se\nx,1,-2\n", r"line 2: '-2' is not a standard error"),
         ("# weight: much\na,count\nx,1\n", r"'# weight: much' must give a number"),
         ("# kind: odds\na,count\nx,1\n", r"'# kind: odds' must say counts, shares or percent"),
         ('a,count\n"x,1\n', r"line 2: .*Quotes must come in pairs"),
@@ -241,10 +241,10 @@ def test_other_faults(tmp_path):
         Marginals.read(tmp_path / "gone.csv")
     with pytest.raises(ValueError, match=r"has no table files: names must end in \.csv"):
         Marginals.read(tmp_path)
-    with pytest.raises(ValueError, match="No table files are named"):
+    with pytest.raises(ValueError, match="No table files were given"):
         Marginals.read([])
     put(tmp_path, "t.csv", "a,count\nx,1\ny,2\n")
-    with pytest.raises(ValueError, match="speak of 'a', which is not in the domain"):
+    with pytest.raises(ValueError, match="mention 'a', which is not in the domain"):
         Marginals.read(tmp_path, domain=rj.Domain.of({"b": ["x", "y"]}))
     with pytest.raises(ValueError, match="decimal must be"):
         Marginals.read(tmp_path, decimal=";")
@@ -357,7 +357,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
 def test_places_that_cannot_be_written(tmp_path):
     m = Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]})
     put(tmp_path, "mine.txt", "precious")
-    with pytest.raises(FileExistsError, match="it holds other files; name a new folder"):
+    with pytest.raises(FileExistsError, match="it contains other files; choose a new folder"):
         m.write(tmp_path)
     with pytest.raises(FileExistsError, match="there is a file of that name"):
         m.write(tmp_path / "mine.txt")
@@ -375,11 +375,11 @@ ENTRY = {"file": "0_a__b-944a8cab.csv", "variables": ["a"], "numbers": "count", 
     ("change", "words"),
     [
         ({"schema": 9}, "schema version 9; this rejoint reads versions up to 1: update"),
-        ({"domain": {}}, "is not as rejoint writes it"),
+        ({"domain": {}}, "is not in the format of rejoint"),
         ({"tables": [{**ENTRY, "file": "../x.csv"}]}, "which is not in its folder"),
-        ({"tables": [ENTRY]}, "header is not that of"),
-        ({"tables": [{**ENTRY, "weight": "1"}]}, "'weight' of item 1 of .* no number"),
-        ({"schema": None}, "'schema' of tables.json is null, no whole number"),
+        ({"tables": [ENTRY]}, "header does not match"),
+        ({"tables": [{**ENTRY, "weight": "1"}]}, "'weight' of item 1 of .* expected number"),
+        ({"schema": None}, "'schema' of tables.json is null, expected whole number"),
         ({"unknown": {}}, "'unknown' of tables.json has no 'places'"),
     ],
 )
@@ -395,7 +395,7 @@ def test_spoilt_cells_of_a_written_folder(tmp_path):
     Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]}).write(tmp_path / "out")
     [path] = (tmp_path / "out").glob("0_a__b-*.csv")
     path.write_text("a,b,count\n0,0,1\n0,7,2\n")
-    with pytest.raises(ValueError, match=r"line 3: \['0', '7', '2'\] is no cell of"):
+    with pytest.raises(ValueError, match=r"line 3: \['0', '7', '2'\] is not a cell of"):
         Marginals.read(tmp_path / "out")
     path.write_text("a,b,count\n0,0,*\n")
     with pytest.raises(ValueError, match="a cell is marked as not known"):

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import rejoint as rj
-from rejoint.records.scan import how_far
+from rejoint.records.scan import describe_progress
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class PooledScan(rj.Scan):
                     yield future.result()
                     done += rows
                     if report is not None:
-                        report(how_far(before, done, self.rows, perf_counter() - begun))
+                        report(describe_progress(before, done, self.rows, perf_counter() - begun))
             while waiting:
                 yield waiting.popleft()[1].result()
         finally:

@@ -1,16 +1,16 @@
-"""Arguments that all fits check alike."""
+"""Validation of arguments that all fits share."""
 
 from typing import Any, Literal
 
 import numpy as np
 
 
-def whole(name: str, value: Any) -> int:
+def check_positive_int(name: str, value: Any) -> int:
     """Check that an argument is a whole number of at least one.
 
     Examples
     --------
-    >>> whole("rank", 0)
+    >>> check_positive_int("rank", 0)
     Traceback (most recent call last):
     ...
     ValueError: rank must be a whole number of at least 1, got 0.
@@ -34,4 +34,4 @@ def whole_or_auto(name: str, value: Any) -> int | Literal["auto"]:
     ...
     ValueError: rank must be a whole number of at least 1, got a ndarray.
     """
-    return "auto" if isinstance(value, str) and value == "auto" else whole(name, value)
+    return "auto" if isinstance(value, str) and value == "auto" else check_positive_int(name, value)

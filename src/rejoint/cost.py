@@ -1,4 +1,4 @@
-"""Cost: the memory and time that work will take, told before it is spent."""
+"""Cost: a forecast of the memory and time that a computation takes."""
 
 import os
 from contextlib import suppress
@@ -30,7 +30,7 @@ class Cost(NamedTuple):
     high: float = 0.0
 
     def check(self, what: str, instead: str) -> bool:
-        """Refuse what is beyond the machine's memory, and say if it takes minutes.
+        """Raise an error if memory does not suffice; remark if the work takes minutes.
 
         Returns whether it has said so.
 

@@ -1,4 +1,4 @@
-"""Past one machine: records on the workers of a Dask cluster, and fits that are spread over them.
+"""Records on the workers of a Dask cluster, and fits that are distributed over them.
 
 The records stay where they are, as codes, a byte or two a cell. What moves for a table or a pass of
 EM is the model on the way out, and sums on the way back. A worker that dies takes its parts with
@@ -40,7 +40,7 @@ from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 from rejoint.records.frames import take_apart
 from rejoint.records.read import files_of
 from rejoint.records.records import Records
-from rejoint.records.scan import MEMORY, Report, Scan, how_far
+from rejoint.records.scan import MEMORY, Report, Scan, describe_progress
 from rejoint.records.survey_design import DesignSums, SurveyDesign, WeightArguments
 
 __all__ = ["DaskScan", "executor", "scan"]
@@ -85,7 +85,7 @@ class DaskScan(Scan):
 
     @property
     def threads(self) -> int:
-        """One: a worker computes on as many parts at once as it has threads."""
+        """Always one: a worker computes on as many parts at once as it has threads."""
         return 1
 
     @property
@@ -118,7 +118,9 @@ class DaskScan(Scan):
         for number, future in enumerate(waiting, 1):
             yield future.result()
             if report is not None:
-                report(how_far(skip * each, number * each, self.rows, perf_counter() - begun))
+                report(
+                    describe_progress(skip * each, number * each, self.rows, perf_counter() - begun)
+                )
 
     def _total(self, function: Any, first: int, numbered: bool) -> Any:
         send, known = self.client.submit, (self.domain, self.design)
@@ -256,8 +258,8 @@ def _client(client: Any) -> Any:
         return _imported("distributed").default_client() if client is None else client
     except ValueError:
         raise ValueError(
-            "There is no cluster: begin with client = distributed.Client(...), of this machine "
-            "without arguments."
+            "There is no cluster: start with client = distributed.Client(...), which uses this "
+            "machine without arguments."
         ) from None
 
 
@@ -293,10 +295,10 @@ def _partitions(client: Any, data: Any, how: FileOptions) -> tuple[list[Any], st
     if not hasattr(data, "to_delayed"):
         raise TypeError(
             "distributed.scan takes a Dask DataFrame, Bag or Array, or paths, not a "
-            f"{type(data).__name__}; rejoint.scan is for what one machine reads."
+            f"{type(data).__name__}; use rejoint.scan for data that one machine reads."
         )
     if how != FileOptions():
-        raise TypeError("columns, without, format and so on are for files.")
+        raise TypeError("columns, without, format and so on apply to files only.")
     kind = type(data).__name__
     if hasattr(data, "rechunk"):
         if data.ndim != 2:

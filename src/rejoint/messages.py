@@ -84,13 +84,13 @@ class Message(str):
 
     Examples
     --------
-    >>> text = Message("Say {bins} for {n} bins.", bins=Argument("bins", {"age": 5}), n=5)
+    >>> text = Message("Use {bins} for {n} bins.", bins=Argument("bins", {"age": 5}), n=5)
     >>> text
-    "Say bins={'age': 5} for 5 bins."
+    "Use bins={'age': 5} for 5 bins."
     >>> text.fields["n"], text.render(lambda term: f"--{term.name}")
-    (5, 'Say --bins for 5 bins.')
+    (5, 'Use --bins for 5 bins.')
     >>> (text + " Or leave it.").render(lambda term: "--bins")
-    'Say --bins for 5 bins. Or leave it.'
+    'Use --bins for 5 bins. Or leave it.'
     """
 
     template: str
@@ -164,7 +164,7 @@ def _literal(value: Any) -> str:
 
 
 class Remark(UserWarning):
-    """Something that rejoint decided for you, and how to decide otherwise.
+    """Warning about a default decision of rejoint, and how to decide otherwise.
 
     Remarks are ordinary warnings: silence them or turn them into errors by the
     standard filters.
@@ -254,7 +254,7 @@ class FitInterrupted(KeyboardInterrupt):
 
 
 class Countdown:
-    """Tells how much time is left, by the work that is done at the speed of this machine.
+    """Estimates how much time is left from the speed of the work that is done.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ class Countdown:
         self.total, self.first, self.begun = total, done, perf_counter()
 
     def tell(self, done: float) -> str:
-        """Say about how much time is left; nothing in the first second."""
+        """Return about how much time is left; empty in the first second."""
         passed, made = perf_counter() - self.begun, done - self.first
         if passed < 1.0 or not made > 0.0:
             return ""

@@ -225,7 +225,7 @@ def rank_curve(selection: "Selection", *, ax: "Axes | None" = None) -> "Axes":
     ax.plot(ranks, scores, color=_COLORS[3], zorder=1)
     for group, color, label in (
         (~tied, _COLORS[0], None),
-        (tied, _COLORS[1], "cannot be told apart" if tied.sum() > 1 else None),
+        (tied, _COLORS[1], "cannot be distinguished" if tied.sum() > 1 else None),
     ):
         if group.any():
             bars = (ranks[group], scores[group], errors[group])

@@ -1,4 +1,4 @@
-"""How numbers and labels are put into sentences."""
+"""Formatting of numbers and labels in sentences."""
 
 import difflib
 import re
@@ -47,7 +47,7 @@ def nearest(name: object, known: Sequence[object]) -> str:
 
 
 def check_text(text: str, what: str) -> None:
-    r"""Raise an error for text that no file can hold.
+    r"""Raise an error for text that cannot be written to a file.
 
     Examples
     --------
@@ -72,7 +72,7 @@ _STEERING = re.compile(
 
 
 def clean_text(text: str) -> str:
-    r"""Replace what would steer a terminal: everything that is shown passes here.
+    r"""Replace control characters of terminals; all text that is shown passes through here.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def _scientific(value: float, digits: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in words.
+    """Return a duration in words.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def test_sample(spawn, world):
 def test_inspect_draws(spawn, world):
     out = good(spawn("inspect", "patients.rejoint", "--data", "patients.csv", "--plot", "c.svg"))
     assert "2 classes, 8 variables; fitted to 150 records of patients.csv" in out
-    assert "Tables met worst, of 28" in out
+    assert "Worst-fitting of 28 tables" in out
     assert b"<svg" in (world / "c.svg").read_bytes()
 
 
@@ -137,7 +137,7 @@ def test_predict(spawn, world):
     share = p.prob({"lung": "yes"}, given=seen)
     assert float(found[0]["lung=yes"]) == pytest.approx(share, abs=1e-6)  # written to six digits
     assert len(found) == 150
-    assert "right of" in done.stderr.decode()
+    assert "correct in" in done.stderr.decode()
 
 
 def test_impute_changes_empty_cells_only(spawn, world):
@@ -193,7 +193,7 @@ def test_population_of_tables_alone(spawn, world):
     assert real.compare(made)[0].distance == pytest.approx(0.0, abs=1e-12)
     none = spawn("population", "-n", 150)
     assert none.returncode == 2
-    assert "Give a model, --tables to make one of, or both" in none.stderr.decode()
+    assert "Give a model, --tables to build one from, or both" in none.stderr.decode()
 
 
 def test_report(spawn, world):

@@ -48,5 +48,5 @@ def test_group_help_lists_every_command_and_the_exit_codes(run):
     assert "..." not in text.partition("Learn a model:")[2].replace("P(...)", "")
     for name in main.list_commands(click.Context(main)):
         assert f"  {name} " in text
-    for code in ("0 done", "1 failed", "2 not understood", "3 ended", "4 a limit", "130"):
+    for code in ("0 done", "1 failed", "2 invalid usage", "3 ended", "4 the limit", "130"):
         assert code in text

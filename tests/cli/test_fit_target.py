@@ -139,7 +139,7 @@ def test_other_columns_are_the_joint_models(run, world):
 def test_other_commands_use_the_joint_model(run, world):
     done = run("impute", "lung.rejoint", "patients.csv", "-o", "filled.csv")
     assert done.exit_code == 0
-    assert "The joint fills in by its own answers" in done.stderr
+    assert "The joint model fills the cells itself" in done.stderr
     assert "the models that were trained to predict lung" in done.stderr
     for words in (["inspect"], ["sample", "-n", 3], ["score"]):
         data = ["patients.csv"] if words[0] == "score" else []

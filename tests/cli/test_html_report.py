@@ -116,4 +116,4 @@ def test_the_order_that_is_told_is_that_of_the_tables(hostile):
     ):
         text, _ = written(hostile, {}, fit={"tables": tables, "checked": 3, "all": 3})
         assert f"of 3 compared, {order}." in text
-        assert f"{over} by more than twice the average by chance." in text
+        assert f"{over} by more than twice the average distance by chance." in text

@@ -60,7 +60,7 @@ def test_a_saved_imputer_fills_new_data(run, world, people):
 def test_a_joint_fills_by_its_own_answers_and_says_so(run, world, people):
     assert run("fit", "people.csv", "-o", "joint.rejoint", "--rank", 2, "--bins", 8).exit_code == 0
     done = run("impute", "joint.rejoint", "people.csv", "-o", "filled.csv")
-    assert "The joint fills in by its own answers" in done.stderr
+    assert "The joint model fills the cells itself" in done.stderr
     same(read(world), rj.JointImputer.from_pmf(rj.load(world / "joint.rejoint")).impute(people))
 
 
@@ -84,7 +84,7 @@ def test_words(run, world, people):
     for words in (["--bins", "8"], ["--save", "j.rejoint"], ["--rank", "3"]):
         done = run("impute", "i.rejoint", "people.csv", *words)
         assert done.exit_code == 2
-        assert "go with DATA alone" in done.stderr
+        assert "can only be used with DATA alone" in done.stderr
     assert "got 3 files" in run("impute", "a", "b", "c").stderr
     assert "no column 'height'" in run("impute", "people.csv", "--without", "height").stderr
 

@@ -24,7 +24,7 @@ FILES = {
 SAID = [
     (
         ["fit", "ages.csv", "-o", "x", "--dry-run"],
-        "Say --bins 'age=5' for other bins, --bins 'age=none' for none.",
+        "Use --bins 'age=5' for other bins, --bins 'age=none' for none.",
     ),
     (["fit", "twice.csv", "-o", "x"], "rename them, or give --names."),
     (
@@ -32,30 +32,33 @@ SAID = [
         "Error: --ordinal, --levels or --bins name 'agee', but the columns are",
     ),
     (["fit", "ages.csv", "-o", "x", "--ordinal", "agee", "--stream"], "--levels or --bins name"),
-    (["fit", "ragged.csv", "-o", "x"], "Quote cells that hold the delimiter (','), or say --delim"),
-    (["fit-tables", "ragged.csv", "-o", "x"], "that hold the delimiter, or say --delimiter."),
+    (["fit", "ragged.csv", "-o", "x"], "Quote cells that hold the delimiter (','), or use --delim"),
+    (["fit-tables", "ragged.csv", "-o", "x"], "that hold the delimiter, or use --delimiter."),
     (
         ["fit", "zero.csv", "-o", "x"],
-        "give --format if its format is another one, or --encoding.",
+        "give --format if it has another format, or --encoding.",
     ),
     (["fit", "west.csv", "-o", "x", "--rank", "1"], "Give --encoding if that is wrong."),
     (
         ["fit", "west.csv", "-o", "x", "--encoding", "utf-8"],
-        "Say --encoding, for instance 'latin-1'.",
+        "Use --encoding, for instance 'latin-1'.",
     ),
     (["fit", "head.csv", "-o", "x"], "(its columns are 'a', 'b'): levels cannot be seen.\n"),
     (
         ["fit", "patients.csv", "-o", "x", "--rank", "1", "--solver", "ml"],
-        "--solver ml was asked for.",
+        "--solver ml was requested.",
     ),
     (
         ["fit", "patients.csv", "-o", "x", "--rank", "1", "--solver", "bayes"],
-        "--solver bayes was asked for.",
+        "--solver bayes was requested.",
     ),
-    (["fit", "patients.csv", "-o", "x", "--solver", "map", "--stream"], "--solver map was asked"),
+    (
+        ["fit", "patients.csv", "-o", "x", "--solver", "map", "--stream"],
+        "--solver map was requested",
+    ),
     (
         ["fit", "patients.csv", "-o", "x", "--rank", "1", "--solver", "ml", "--dry-run"],
-        "--solver ml was asked for. Nothing was fitted.",
+        "--solver ml was requested. Nothing was fitted.",
     ),
     (["ask", "patients.csv", "P(lung)"], "Models are written by rejoint fit.\n"),
     (
@@ -109,26 +112,26 @@ def test_many_numbers_can_only_be_binned(spoilt, run):
     frame = pd.DataFrame({"number": np.arange(200_100), "sex": "f"})
     frame.to_parquet(spoilt / "numbers.parquet")
     result = run("fit", "numbers.parquet", "-o", "x", "--stream", "--bins", "number=none")
-    assert "say --bins 'number=10', or leave the column out." in result.stderr
+    assert "use --bins 'number=10', or leave the column out." in result.stderr
 
 
 def test_notes_of_a_fit_are_in_the_terms_of_the_command(spoilt, run):
     words = ["fit", "patients.csv", "-o", "notes.rejoint", "--rank", 1, "--solver", "ml", "--json"]
     result = run(*words)
-    assert "--solver ml was asked for." in result.stderr
-    assert "--solver ml was asked for." in run("inspect", "notes.rejoint").stdout
+    assert "--solver ml was requested." in result.stderr
+    assert "--solver ml was requested." in run("inspect", "notes.rejoint").stdout
     run("report", "notes.rejoint", "-o", "notes.html")
-    assert "--solver ml was asked for." in (spoilt / "notes.html").read_text()
+    assert "--solver ml was requested." in (spoilt / "notes.html").read_text()
     assert json.loads(result.stdout)["choice"]
 
 
 def test_the_text_for_python_stays(spoilt):
-    with pytest.raises(ValueError, match=r"or say delimiter=\.$") as caught:
+    with pytest.raises(ValueError, match=r"or use delimiter=\.$") as caught:
         rj.read(spoilt / "ragged.csv")
     assert caught.value.args[0].fields["line"] == 3
     with pytest.raises(KeyError, match="kinds, levels or bins name 'agee', but the columns"):
         rj.read(spoilt / "ages.csv", kinds={"agee": "ordinal"})
-    bins = "Say bins={'age': 5} for other bins, bins={'age': None} for none."
+    bins = "Use bins={'age': 5} for other bins, bins={'age': None} for none."
     with pytest.warns(rj.Remark, match=re.escape(bins)):
         rj.read(spoilt / "ages.csv")
 

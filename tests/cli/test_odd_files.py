@@ -46,7 +46,7 @@ def test_pipes_are_read_as_files(tmp_path):
 
 def test_closed_standard_input_is_an_error_in_words(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(ValueError, match="Standard input is closed: name a file"):
+    with pytest.raises(ValueError, match="Standard input is closed: give the name of a file"):
         rj.read("-")
 
 

@@ -265,7 +265,7 @@ def test_fit_tables_without_a_rank_says_which_and_why(run):
     result = run("fit-tables", "triples", "-o", "chosen.rejoint", "--json")
     assert result.exit_code == 0, result.stderr
     plain = json.loads(result.stdout)
-    assert "The joint nearest to independence that comes near to the 56 tables" in plain["choice"]
+    assert "The joint nearest to independence that approximates the 56 tables" in plain["choice"]
     assert plain["choice"] in result.stderr
     by_bic = run("fit-tables", "triples", "-o", "chosen.rejoint", "--solver", "newton", "--json")
     plain = json.loads(by_bic.stdout)
@@ -302,7 +302,7 @@ def test_answers_have_intervals_without_the_data(run, world, drawn):
     # The same sums over fewer variables, in another order.
     assert (low, high) == pytest.approx((bounds[0][0], bounds[1][0]), abs=1e-12)
     text = run("ask", drawn, "P(lung | smoke = yes)").stdout
-    assert "In brackets: 90 % credible interval, of 40 posterior draws." in text
+    assert "In parentheses: 90 % credible interval from 40 posterior draws." in text
     assert run("ask", drawn, "P(lung, smoke)", "-o", "bounds.csv").exit_code == 0
     assert list(rows((world / "bounds.csv").read_text())[0]) == [
         *("lung", "smoke", "prob", "low", "high")
@@ -317,7 +317,7 @@ def test_draws_can_be_left_out(run, world):
     words = ["fit", "patients.csv", "-o", "bare.rejoint", "--rank", 2, "--solver", "bayes"]
     plain = json.loads(run(*words, "--no-draws", "--json").stdout)
     assert (plain["draws"], plain["bytes"]) == (0, (world / "bare.rejoint").stat().st_size)
-    assert "In brackets" not in run("ask", "bare.rejoint", "P(lung)").stdout
+    assert "In parentheses" not in run("ask", "bare.rejoint", "P(lung)").stdout
 
 
 def test_multiple_imputation(run, world, drawn):
@@ -343,7 +343,9 @@ def test_multiple_imputation(run, world, drawn):
 def test_multiple_imputation_is_by_draws(run, more):
     result = run("impute", "patients.rejoint", "patients.csv", "--draws", 3, *more)
     assert result.exit_code == 2
-    assert "--draws goes with --method draw and without --probabilities" in result.stderr
+    assert (
+        "--draws needs --method draw and cannot be combined with --probabilities"
+    ) in result.stderr
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_fit(run, monkeypatch):

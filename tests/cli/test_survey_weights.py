@@ -73,7 +73,7 @@ def test_inspect_and_report_tell_the_design(run, survey):
     assert max(table["records"] for table in tables) <= found.effective
     assert run("report", "survey.rejoint", "-o", "survey.html").exit_code == 0
     page = Path("survey.html").read_text(encoding="utf-8")
-    assert "The model rests on 150 records. " + found.text in page
+    assert "The model is based on 150 records. " + found.text in page
 
 
 def test_rank_and_tables(run, survey):
@@ -104,7 +104,7 @@ WRONG = [
     (("--survey-weight", "less"), "--survey-weight must be finite and nonnegative, but row 0"),
     (("--survey-weight", "none"), "--survey-weight is zero in every row"),
     (("--strata", "lung"), "--strata: row"),
-    (("--clusters", "none"), "--clusters: all records are of one cluster"),
+    (("--clusters", "none"), "--clusters: all records are in one cluster"),
 ]
 
 

@@ -61,7 +61,7 @@ def test_errors_print_options_that_settle_them(run, published):
     words = ["check-tables", "p.csv", "q.csv"]
     options = []
     for said, option in [
-        ("Say --skip 'sd' to leave out", ["--skip", "sd"]),
+        ("Use --skip 'sd' to leave out", ["--skip", "sd"]),
         ("--decimal ,", ["--decimal", ","]),
         ("--kind counts", ["--kind", "counts"]),
         (

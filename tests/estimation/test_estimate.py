@@ -189,12 +189,12 @@ def test_fields_of_tables_stay_empty():
 @pytest.mark.parametrize(
     ("solver", "words"),
     [
-        ("ml", "solver='ml' was asked for."),
-        ("map", "solver='map' was asked for."),
-        ("bayes", "solver='bayes' was asked for."),
-        (Em(), "Em was asked for."),
-        (SHORT, "Bayes was asked for."),
-        (Variational(), "Variational was asked for."),
+        ("ml", "solver='ml' was requested."),
+        ("map", "solver='map' was requested."),
+        ("bayes", "solver='bayes' was requested."),
+        (Em(), "Em was requested."),
+        (SHORT, "Bayes was requested."),
+        (Variational(), "Variational was requested."),
     ],
 )
 def test_choice_names_the_solver_asked_for(solver, words):
@@ -233,7 +233,7 @@ def test_n_init_must_be_a_whole_number(n_init):
 
 @pytest.mark.parametrize("solver", ["admm", None, Em])
 def test_unknown_solvers_are_errors(solver):
-    words = r"solver=.* is not known; give 'auto', 'ml', 'map', 'bayes', or an object such as"
+    words = r"solver=.* is not supported; use 'auto', 'ml', 'map', 'bayes', or an object such as"
     with pytest.raises(ValueError, match=words):
         estimate(RECORDS, 2, solver)
 
@@ -248,7 +248,7 @@ def test_starts_of_another_kind_are_refused(start):
 def test_a_start_of_another_rank_is_refused_before_the_rank_is_chosen(rank, monkeypatch):
     monkeypatch.setattr(HeldOutSearch, "fit", None)
     with pytest.raises(
-        ValueError, match=f"start has rank 3, but rank={rank!r} was asked for: give"
+        ValueError, match=f"start has rank 3, but rank={rank!r} was requested: give"
     ):
         estimate(RECORDS, rank, "ml", start=random_pmf(0, SHAPE, 3))
 
@@ -282,7 +282,7 @@ def test_an_objective_that_is_not_a_number_is_said_to_be():
 
 def test_a_solver_that_stalls_on_records_gets_advice_for_records():
     result = estimate(RECORDS, 2, Strange(stalled=True), random_state=0)
-    assert "no step improves it any more, although it may not be optimal" in result.stop
+    assert "no step improves it further, although it may not be optimal" in result.stop
     assert "inner" not in result.stop
     assert "newton" not in result.stop
 

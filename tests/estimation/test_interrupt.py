@@ -175,7 +175,7 @@ def test_the_result_knows_its_choice_and_policy(press, solver):
     policy = Policy(growth_steps=3)
     press(30)
     result = interrupted(estimate, RECORDS, 3, solver, random_state=0, policy=policy)
-    assert result.choice.endswith("was asked for.")
+    assert result.choice.endswith("was requested.")
     assert result.policy is policy
 
 
@@ -223,7 +223,7 @@ def test_while_smoothness_is_chosen(press_at, rank, streamed):
     data = rj.scan(records, size=50, memory=0) if streamed else records
     result = interrupted(estimate, data, rank, "map", smooth=True, random_state=0)
     assert ("Interrupted; this is a fit to a sample" if streamed else TEXT) in result.stop
-    assert result.choice.endswith("solver='map' was asked for.")
+    assert result.choice.endswith("solver='map' was requested.")
     assert result.pmf.domain == records.domain
 
 

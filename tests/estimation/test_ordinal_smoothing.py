@@ -119,7 +119,7 @@ def test_rough_columns_stay_rough():
     truth = ordinal(rj.LowRankPMF([0.4, 0.6], factors))
     data = truth.sample(3000, random_state=0)
     result = estimate(data, 2, "map", smooth=True, random_state=0)
-    assert result.choice.endswith("no spread tried raises the held-out likelihood.")
+    assert result.choice.endswith("no spread that was tried raises the held-out likelihood.")
     plain = estimate(data, 2, "map", random_state=0)
     # The same fit from other random numbers: one maximum, to the stopping rule.
     assert rj.metrics.tensor_error(plain.pmf, result.pmf) < 1e-2
@@ -128,7 +128,7 @@ def test_rough_columns_stay_rough():
 def test_only_those_named_are_smooth():
     data = bumps(1).sample(300, random_state=0)
     result = estimate(data, 3, "ml", smooth=["x0", "x3"], random_state=0)
-    assert "Smooth columns: held-out likelihood chose that levels spread by" in result.choice
+    assert "Smoothed columns: the held-out likelihood chose a spread of" in result.choice
     least = [a.min() for a in result.pmf.factors]
     # The likelihood puts zeros where a class has no records; smoothing leaves none.
     assert min(least[0], least[3]) > 1e-8
@@ -144,19 +144,19 @@ def test_true_means_ordinal_and_binned_variables():
 
 def test_nominal_is_an_error():
     data = random_records(0, SHAPE, 50)
-    with pytest.raises(ValueError, match=r"'x1' is nominal.*no neighbors.*'ordinal'"):
+    with pytest.raises(ValueError, match=r"'x1' is nominal.*no order.*'ordinal'"):
         estimate(data, 2, smooth=["x1"])
 
 
 def test_joint_pmf_takes_smooth():
     data = bumps(1).sample(200, random_state=0)
     model = rj.JointPMF(rank=2, solver="map", n_init=2, smooth=True, random_state=0).fit(data)
-    assert "Smooth columns" in model.result_.choice
+    assert "Smoothed columns" in model.result_.choice
     with pytest.raises(ValueError, match=r"smooth=True needs the records.*'kl'"):
         rj.JointPMF(rank=2, solver="kl", smooth=True).fit(data)
     for solver, is_smooth in (("map", True), ("ml", False), (Em(), False)):
         model = rj.JointPMF(rank=2, solver=solver, n_init=2, random_state=0).fit(data)
-        assert ("Smooth columns" in model.result_.choice) == is_smooth
+        assert ("Smoothed columns" in model.result_.choice) == is_smooth
 
 
 def test_ctrl_c_while_the_time_is_chosen(press_at):

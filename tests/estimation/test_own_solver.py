@@ -93,7 +93,7 @@ SOLVERS = [
 def test_in_memory_it_does_what_em_does(kind):
     start = random_pmf(1, SHAPE, 3)
     mine, other = (estimate(RECORDS, 3, solver, start=start) for solver in (kind(), EM))
-    assert mine.choice == f"{kind.__name__} was asked for."
+    assert mine.choice == f"{kind.__name__} was requested."
     assert {record.solver for record in mine.history} == {"plain EM"}
     # Exploring ends earlier where limits can be set; the end is the same.
     assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-4)
@@ -146,7 +146,7 @@ def test_beyond_memory_from_a_given_start():
 def test_smooth_columns(memory):
     scan = rj.scan(rj.Records(ordinal(RECORDS.domain), RECORDS.codes), size=50, memory=memory)
     result = estimate(scan, 2, PlainEm(), smooth=True, n_init=2, random_state=0)
-    assert "Smooth columns" in result.choice
+    assert "Smoothed columns" in result.choice
     exact = log_likelihood(result.pmf.to_dense(), RECORDS.codes)
     assert result.log_likelihood == pytest.approx(exact, rel=1e-9)
 
@@ -173,7 +173,7 @@ def test_ranks_are_scored_as_by_em():
 def test_the_rank_of_an_estimate():
     result = estimate(RECORDS, solver=PlainEm(), n_init=2, random_state=0)
     assert result.selection.rank >= result.pmf.rank
-    assert result.choice.endswith("PlainEm was asked for.")
+    assert result.choice.endswith("PlainEm was requested.")
 
 
 def test_on_an_executor():
@@ -240,7 +240,7 @@ def test_missing_needs_are_named():
 def test_objects_without_a_part_of_a_solver_are_errors(part):
     parts = {"name": "x", "limits": LIMITS, "init": print, "step": print}
     del parts[part]
-    with pytest.raises(ValueError, match="is not known; give 'auto'"):
+    with pytest.raises(ValueError, match="is not supported; use 'auto'"):
         estimate(RECORDS, 2, SimpleNamespace(**parts))
     with pytest.raises(ValueError, match="cannot score ranks; give 'map', 'ml', or an object"):
         rj.rank.select(RECORDS, solver=SimpleNamespace(**parts))

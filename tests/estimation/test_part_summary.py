@@ -11,10 +11,10 @@ from small_records import random_records
 import rejoint as rj
 from rejoint.estimation import estimate, part_summary
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.part_summary import MOST_PATTERNS, add_up, distinct_patterns, look_at
+from rejoint.estimation.part_summary import MOST_PATTERNS, add_up, distinct_patterns, summarize_part
 
 FULL = random_records(0, (2, 2, 2, 2), 400, rank=2)
-REMARK = "No record holds together: x0 and x3"
+REMARK = "No record contains both of: x0 and x3"
 
 
 def split_forms(complete=()):
@@ -105,7 +105,9 @@ def test_parts_without_any_value():
     codes = np.vstack([np.full((50, 4), -1), records.codes, np.full((75, 4), -1)])
     weight = np.repeat([1.0, 1.0, 0.0], [50, 400, 75])
     padded = rj.Records(records.domain, codes, weight)
-    found = add_up(rj.scan(padded, size=25).map(partial(look_at, seed=0, size=1000, budget=0)))
+    found = add_up(
+        rj.scan(padded, size=25).map(partial(summarize_part, seed=0, size=1000, budget=0))
+    )
     assert found.rows == 525
     assert found.mass == 400
     assert found.patterns.tolist() == [[False, True, True, True], [True, True, True, False]]
@@ -114,7 +116,7 @@ def test_parts_without_any_value():
 
 def test_summaries_add_up_in_any_order():
     parts = [part for part in split_forms([399]).chunks(150)]
-    looks = [look_at(part, seed=0, size=60, budget=0) for part in parts]
+    looks = [summarize_part(part, seed=0, size=60, budget=0) for part in parts]
     sums = [add_up(looks[k] for k in order) for order in permutations(range(3))]
     for found in sums:
         assert found.rows == 400

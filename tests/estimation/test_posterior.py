@@ -209,6 +209,8 @@ def test_chains_that_were_chosen_answer_where_the_rank_is_not_told():
     bounds = plan.for_bounds(Policy()) or plan
     assert {d.rank for d in result.posterior.draws} == {bounds.rank}
     assert result.pmf.mixture.rank <= 4 * plan.rank
-    where = "random starts" if not plan.at_mode else "the most probable model of that rank"
-    said = f"Answers are by {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps each"
-    assert f"{said}, from {where}." in result.choice
+    where = "random models" if not plan.at_mode else "the most probable model of that rank"
+    said = (
+        f"Answers come from {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps each"
+    )
+    assert f"{said}, started from {where}." in result.choice

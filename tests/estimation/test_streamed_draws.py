@@ -12,7 +12,7 @@ from rejoint import kernels
 from rejoint.estimation import Bayes, estimate
 from rejoint.estimation.data import InMemory, Parted, draw_part
 from rejoint.estimation.gibbs import effective_draws
-from rejoint.estimation.part_summary import add_up, look_at
+from rejoint.estimation.part_summary import add_up, summarize_part
 from rejoint.model import Model
 
 SHAPE = (3, 4, 2, 3, 3)
@@ -20,7 +20,7 @@ SHORT = Bayes(chains=2, burn_in=5, draws=6, thin=2)
 
 
 def parted(scan):
-    summary = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
+    summary = add_up(scan.map(partial(summarize_part, seed=0, size=10**6, budget=0)))
     return Parted(scan.domain, scan.threads, scan, summary)
 
 
@@ -106,7 +106,7 @@ def test_a_given_sampler_and_chains(records):
 def test_smooth_columns_are_drawn_smooth(records):
     scan = rj.scan(rj.Records(ordinal(records.domain), records.codes[:150]), size=40, memory=0)
     result = estimate(scan, 2, SHORT, smooth=True, random_state=0)
-    assert "levels spread by" in result.choice
+    assert "chose a spread of" in result.choice
     # Smoothing leaves no level without a probability, whatever the hidden column.
     assert min(a.min() for draw in result.posterior.draws for a in draw.factors[:2]) > 1e-6
 

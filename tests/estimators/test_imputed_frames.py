@@ -303,5 +303,5 @@ def test_columns_that_the_model_does_not_know_stay():
 
 def test_dates_are_refused():
     X = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", None]), "word": ["a", "b"]})
-    with pytest.raises(TypeError, match="dates and times are no labels; take from them what"):
+    with pytest.raises(TypeError, match="dates and times cannot be labels; extract what"):
         rj.JointImputer().fit(X)

@@ -174,7 +174,7 @@ def test_survey_weights():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"sane": 2}, "a weight for 'sane', which is no label"),
+        ({"sane": 2}, "a weight for 'sane', which is not a label"),
         ({"same": -1}, "weights above zero"),
         ("even", "must be 'balanced', a dict or None, got 'even'"),
         ([{"same": 1}] * 2, "2 dicts for 1 target"),
@@ -579,7 +579,7 @@ def test_labels_that_cannot_be_compared(fitted, y, words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"solver": "svm"}, "solver='svm' is not known; give 'auto', 'ml', 'map'"),
+        ({"solver": "svm"}, "solver='svm' is not supported; use 'auto', 'ml', 'map'"),
         ({"rank": 0}, "rank must be a whole number of at least 1"),
     ],
 )

@@ -468,7 +468,7 @@ def test_words_for_draws(n_draws, fitted, frame):
 
 
 def test_words_for_what_does_not_go_together(fitted, frame):
-    with pytest.raises(ValueError, match="probabilities go with one table"):
+    with pytest.raises(ValueError, match="probabilities are for one table only"):
         fitted.impute(frame, n_draws=2, confidence=True)
     with pytest.raises(KeyError, match="No variable 'e' among 'a', 'b', 'c', 'd'"):
         fitted.distribution(frame, "e")

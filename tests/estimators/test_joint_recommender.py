@@ -232,7 +232,7 @@ def test_what_is_refused(X, words):
 
 
 def test_parameters_are_checked(table):
-    with pytest.raises(ValueError, match="feedback='both' is not known"):
+    with pytest.raises(ValueError, match="feedback='both' is not supported"):
         rj.JointRecommender("both").fit(table)
     with pytest.raises(NotFittedError):
         rj.JointRecommender().recommend("user 0")
@@ -368,7 +368,7 @@ def test_new_ratings_need_no_refit(table):
     assert model.users_[-1] == "new one"
     assert_alike(model.recommend("new one"), model.recommend({"Heat": 5.0}))
     assert_alike(model.recommend("user 1"), model.recommend({**mine, "Heat": 1.0}))
-    with pytest.raises(KeyError, match="item 'Alien' was not among"):
+    with pytest.raises(KeyError, match="item 'Alien' was not in"):
         model.partial_fit([("user 1", "Alien", 5.0)])
 
 
@@ -424,25 +424,25 @@ def test_liking_is_reaching_the_threshold(fitted):
 
 
 def test_unknown_names(fitted):
-    with pytest.raises(KeyError, match=r"user 'user 1001' was not among.*Did you mean 'user 1"):
+    with pytest.raises(KeyError, match=r"user 'user 1001' was not in.*Did you mean 'user 1"):
         fitted.recommend("user 1001")
-    with pytest.raises(KeyError, match=r"item 'Heet' was not among.*Did you mean 'Heat'"):
+    with pytest.raises(KeyError, match=r"item 'Heet' was not in.*Did you mean 'Heat'"):
         fitted.explain("user 1", "Heet")
     with pytest.raises(KeyError, match=r"item 'Gost'.*Did you mean 'Ghost'"):
         fitted.recommend({"Gost": 4})
-    with pytest.raises(KeyError, match=r"item 'x' was not among.*There are 'Heat', 'Ronin'"):
+    with pytest.raises(KeyError, match=r"item 'x' was not in.*There are 'Heat', 'Ronin'"):
         fitted.predict([("user 1", "x")])
     with pytest.raises(ValueError, match="Item 'Heat': rating 9 is not among 1, 2, 3, 4, 5"):
         fitted.recommend({"Heat": 9})
     with pytest.raises(TypeError, match="items alone will do with feedback='implicit' only"):
         fitted.recommend(["Heat"])
-    with pytest.raises(ValueError, match="by='best' is not known"):
+    with pytest.raises(ValueError, match="by='best' is not supported"):
         fitted.recommend(None, by="best")
-    with pytest.raises(ValueError, match="by='best' is not known; give 'probability' or 'like'"):
+    with pytest.raises(ValueError, match="by='best' is not supported; use 'probability' or 'like'"):
         fitted.bundle(None, by="best")
     with pytest.raises(ValueError, match="no features of users"):
         fitted.recommend(None, features={"age": 30})
-    with pytest.raises(ValueError, match="bundle of 7 items was asked for, but 6 are left"):
+    with pytest.raises(ValueError, match="bundle of 7 items was requested, but 6 are left"):
         fitted.bundle(None, 7)
     with pytest.raises(ValueError, match="k must be a whole number"):
         fitted.recommend(None, 0)
@@ -630,7 +630,7 @@ def test_clone_and_pickle(fitted, table):
 def test_ratings_that_are_no_level_are_unseen(fitted, table):
     strange = table.iloc[:3].copy()
     strange.iloc[0, 0] = 4.5
-    with pytest.warns(rj.Remark, match=r"1 cell taken as unseen: 4.5 is not among"):
+    with pytest.warns(rj.Remark, match=r"1 cell treated as unseen: 4.5 is not among"):
         found = fitted.predict(strange)
     unseen = table.iloc[:3].copy()
     unseen.iloc[0, 0] = np.nan
@@ -703,7 +703,9 @@ def test_files(table, tmp_path, suffix, feedback):
 
 def test_files_that_hold_no_recommender(fitted, tmp_path):
     fitted.pmf_.save(tmp_path / "joint.rejoint")
-    with pytest.raises(ValueError, match="holds no recommender: make one by rejoint fit-ratings"):
+    with pytest.raises(
+        ValueError, match="does not contain a recommender: make one with rejoint fit-ratings"
+    ):
         rj.JointRecommender.load(tmp_path / "joint.rejoint")
     fitted.save(tmp_path / "films.json")
     plain = json.loads((tmp_path / "films.json").read_text())
@@ -750,7 +752,7 @@ def test_users_without_ratings_are_placed_by_their_features(table):
     old = {r.item: r.expected for r in model.recommend(None, features={"age": 60})}
     assert young["Heat"] - old["Heat"] > 0.5
     assert old["Emma"] - young["Emma"] > 0.5
-    with pytest.raises(KeyError, match="There is no feature 'size'; there are 'age'"):
+    with pytest.raises(KeyError, match="There is no feature 'size'; the features are 'age'"):
         model.recommend(None, features={"size": 180})
     with pytest.raises(ValueError, match=r"user_features has 2 rows for 150 users: give one row"):
         model.fit(table, user_features=[[1], [2]])

@@ -36,7 +36,7 @@ def test_names_and_arrays():
     arrays = rj.pool([[1.0, 2.0], [1.2, 2.2]], [[0.1, 0.2]] * 2)
     np.testing.assert_allclose(arrays.estimate, pooled.estimate)
     assert "a: 1.1" in repr(pooled)
-    with pytest.raises(KeyError, match="No estimate 'c'"):
+    with pytest.raises(KeyError, match="no estimate 'c'"):
         pooled["c"]
 
 

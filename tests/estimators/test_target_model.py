@@ -258,7 +258,9 @@ def test_other_questions_are_the_joints_and_marked(model, text, why):
     mine = model.ask(text, random_state=0)
     joint = model.pmf.ask(text, random_state=0)
     assert mine.notes[:-1] == joint.notes
-    assert mine.notes[-1].startswith(f"The joint model answers, as {why}; the models that predict")
+    assert mine.notes[-1].startswith(
+        f"The joint model answers, because {why}; the models that predict"
+    )
     assert json.loads(json.dumps(mine.to_json()))["notes"] == list(mine.notes)
     if isinstance(joint.value, float | np.ndarray):
         assert np.array_equal(mine.value, joint.value)

@@ -52,7 +52,7 @@ def test_without_a_range_the_page_says_so_and_knows_what_is_certain(node, town, 
     assert found["Age"]["name"] == "implied"  # students are young, wherever they live
     assert found["Travel"]["name"] == "open"
     assert found["Travel"]["range"] is None
-    assert "its range is not worked out here" in found["Travel"]["text"]
+    assert "its range is not computed here" in found["Travel"]["text"]
 
 
 def test_identified_models_have_their_certificate(node):
@@ -92,7 +92,7 @@ def test_models_from_records_have_no_marks(node, asia, opened):
 
 def test_the_page_hatches_what_is_open_and_draws_its_range(opened, town_document):
     page = opened(town_document, "#is.Work=Student")
-    legend = page.get_by_role("list", name="What the bars rest on")
+    legend = page.get_by_role("list", name="What the bars are based on")
     assert [title for title in MARKS if title in legend.inner_text()] == list(MARKS)
     bus = level(page, "Travel", "Bus")
     assert bus.locator(".track").get_attribute("data-basis") == "open"

@@ -35,7 +35,7 @@ def test_click_gives_and_click_again_takes_back(tab, asia_page, asia):
     expect(level(tab, "smoke", "yes")).to_have_attribute("aria-pressed", "false")
     level(tab, "smoke", "no").click()
     assert shares(tab, "lung")["yes"] == 5.5
-    expect(tab.get_by_text("Nothing given")).to_be_visible()
+    expect(tab.get_by_text("No evidence")).to_be_visible()
 
 
 def test_bars_are_as_long_as_the_numbers_say(tab, asia_page):
@@ -63,15 +63,15 @@ def test_exclude_and_several_levels(opened, shop):
     level(page, "colour", "red").click(modifiers=["Shift"])
     wanted = shop.marginal("size", given={"colour": ["green", "blue", "grey"]})
     np.testing.assert_allclose(list(shares(page, "size").values()), 100 * wanted, atol=0.051)
-    expect(page.get_by_role("button", name="Take back colour ≠ red")).to_be_visible()
+    expect(page.get_by_role("button", name="Remove colour ≠ red")).to_be_visible()
     level(page, "colour", "green").click()
     level(page, "colour", "blue").click(modifiers=["Control"])
     wanted = shop.marginal("size", given={"colour": ["green", "blue"]})
     np.testing.assert_allclose(list(shares(page, "size").values()), 100 * wanted, atol=0.051)
-    page.get_by_role("button", name="Take back colour in {green, blue}").click()
+    page.get_by_role("button", name="Remove colour in {green, blue}").click()
     page.get_by_label("A click").select_option("not")  # the same without a Shift key
     level(page, "size", "L").click()
-    expect(page.get_by_role("button", name="Take back size ≠ L")).to_be_visible()
+    expect(page.get_by_role("button", name="Remove size ≠ L")).to_be_visible()
 
 
 def test_soft_evidence_by_sliders(opened, shop):
@@ -84,9 +84,9 @@ def test_soft_evidence_by_sliders(opened, shop):
     soft = np.array([0.25, 1.0, 1.0])
     wanted = shop.marginal("colour", given={"size": soft})
     np.testing.assert_allclose(list(shares(page, "colour").values()), 100 * wanted, atol=0.051)
-    expect(page.get_by_role("button", name="Take back size weighed")).to_be_visible()
+    expect(page.get_by_role("button", name="Remove size weighed")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("Nothing given")).to_be_visible()
+    expect(page.get_by_text("No evidence")).to_be_visible()
     expect(slider).to_have_value("1")
 
 
@@ -151,7 +151,7 @@ def test_keyboard_alone(tab, asia_page):
     expect(level(tab, "smoke", "no")).to_have_attribute("aria-pressed", "true")
     tab.keyboard.press("ArrowUp")
     tab.keyboard.press("Shift+Enter")
-    expect(tab.get_by_role("button", name="Take back smoke ≠ yes")).to_be_visible()
+    expect(tab.get_by_role("button", name="Remove smoke ≠ yes")).to_be_visible()
 
 
 def class_information(pmf, name, given):

@@ -177,7 +177,7 @@ def test_a_page_of_a_classifiers_file_predicts_as_it_does(opened, saved, classif
 
 def test_other_evidence_is_the_joints_and_the_page_says_so(opened, saved, classifier):
     page = opened(open_model(saved).document(), "#soft.smoke=1+0.5&view=target")
-    expect(page.get_by_text("The joint model answers: not all of the evidence")).to_be_visible()
+    expect(page.get_by_text("The joint model answers: some of the evidence")).to_be_visible()
     shown = [float(row["now"]) for row in rows_of(page)]
     wanted = classifier.pmf_.marginal("bronc", given={"smoke": np.array([1.0, 0.5])})
     np.testing.assert_allclose(shown, wanted, atol=1e-9)

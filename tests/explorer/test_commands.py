@@ -61,9 +61,9 @@ def test_export_of_the_open_format(model, tmp_path, asia):
         (["export", "{model}", "-o", "page.pdf"], "should end in .html"),
         (["export", "{data}", "-o", "page.html"], "is not a rejoint model"),
         (["export", "nowhere.rejoint", "-o", "page.html"], "No model file"),
-        (["explore", "{data}", "--data", "{data}"], "--data goes with a MODEL"),
-        (["explore"], "Name a MODEL or DATA, or try --demo"),
-        (["explore", "{model}", "--demo"], "--demo goes without a MODEL"),
+        (["explore", "{data}", "--data", "{data}"], "--data needs a MODEL"),
+        (["explore"], "Give a MODEL or DATA, or try --demo"),
+        (["explore", "{model}", "--demo"], "--demo cannot be combined with a MODEL"),
     ],
 )
 def test_errors_are_in_words(model, data, words, said):

@@ -122,7 +122,7 @@ def test_thousands_of_levels_are_shown_in_parts(opened):
     expect(rows).to_have_count(112)
     show.get_by_label("Search").fill("w4321")
     level(show, "word", "w4321").click()
-    expect(show.get_by_role("button", name="Take back word = w4321")).to_be_visible()
+    expect(show.get_by_role("button", name="Remove word = w4321")).to_be_visible()
 
 
 def odd(change):

@@ -139,8 +139,8 @@ def test_box_answers_points_at_errors_and_gives_evidence(tab, asia_page):
     box.fill("P(lung = yes | smoke = yes, xray = yes)")
     box.press("Enter")
     expect(tab.locator(".single")).to_have_text("64.60 %")
-    expect(tab.get_by_text("What is given has probability")).to_be_visible()
-    tab.get_by_role("button", name="Give its evidence").click()
+    expect(tab.get_by_text("The evidence has probability")).to_be_visible()
+    tab.get_by_role("button", name="Use its evidence").click()
     expect(tab.locator(".chip")).to_have_count(2)
     box.fill("P(lung | smoek = yes)")
     box.press("Enter")
@@ -174,7 +174,7 @@ def test_box_uses_the_evidence_unless_told_not_to(tab, asia_page, asia):
     expect(tab.locator(".panel-title")).to_have_text("P(lung = yes | smoke = yes)")
     expect(tab).to_have_url(re.compile("evidence=off"))
     uses.press("Space")
-    tab.get_by_role("button", name="Take back xray = yes").click()
+    tab.get_by_role("button", name="Remove xray = yes").click()
     expect(tab.locator(".single")).to_have_text("10.00 %")
     tab.get_by_role("button", name="Undo").click()
     expect(tab.locator(".single")).to_have_text("64.60 %")
@@ -183,10 +183,10 @@ def test_box_uses_the_evidence_unless_told_not_to(tab, asia_page, asia):
 def test_a_question_wins_over_the_evidence_and_the_box_says_so(tab, asia_page, asia):
     visit(tab, asia_page + "#is.xray=yes&is.dysp=no&view=ask&ask=P(lung = yes | xray = no)")
     expect(tab.locator(".panel-title")).to_have_text("P(lung = yes | xray = no, dysp = no)")
-    expect(tab.get_by_text("Not used, as the question names it: xray = yes.")).to_be_visible()
+    expect(tab.get_by_text("Not used, because the question names it: xray = yes.")).to_be_visible()
     share = asia.prob({"lung": "yes"}, given={"xray": "no", "dysp": "no"})
     expect(tab.locator(".single")).to_have_text(f"{100 * share:.2f} %")
-    tab.get_by_role("button", name="Give its evidence").click()
+    tab.get_by_role("button", name="Use its evidence").click()
     expect(tab.locator(".chip bdi")).to_have_text(["xray = no", "dysp = no"])
 
 

@@ -56,7 +56,7 @@ def test_target_ranks_what_to_ask_next(tab, asia_page, asia):
 
 def test_target_tells_which_evidence_moved_it(tab, asia_page, asia):
     visit(tab, asia_page + "#is.smoke=yes&is.xray=yes&is.asia=yes&view=target&target=lung")
-    moved = tab.locator("section", has_text="What moved it").locator("li")
+    moved = tab.locator("section", has_text="What changed it").locator("li")
     given = {"smoke": "yes", "xray": "yes", "asia": "yes"}
     now = asia.prob({"lung": "yes"}, given=given)
     shift = {
@@ -79,9 +79,9 @@ def test_a_target_that_is_given_is_set_aside(tab, asia_page, asia):
     following = tab.locator("section", has_text="Ask next")
     expect(following).to_contain_text("The target is given: no answer would tell more about it.")
     expect(following.locator("li")).to_have_count(0)
-    moved = tab.locator("section", has_text="What moved it").locator("li")
+    moved = tab.locator("section", has_text="What changed it").locator("li")
     expect(moved.locator("bdi")).to_have_text(["smoke = yes"])
-    tab.locator("#main").get_by_role("button", name="Take back lung = yes").click()
+    tab.locator("#main").get_by_role("button", name="Remove lung = yes").click()
     expect(tab.get_by_role("heading", name="lung now")).to_be_visible()
     expect(following.locator("li").first).to_contain_text("bit")
 
@@ -104,7 +104,7 @@ def test_evidence_that_leaves_a_target_several_levels_is_used(opened):
 def test_nothing_is_asked_about_a_target_that_is_certain(tab, asia_page):
     visit(tab, asia_page + "#is.tub=yes&view=target&target=either")
     following = tab.locator("section", has_text="Ask next")
-    expect(following).to_contain_text("Nothing that is left to ask would tell more")
+    expect(following).to_contain_text("No remaining question would tell more")
     expect(following.locator("li")).to_have_count(0)
 
 
@@ -297,7 +297,7 @@ def test_intervals_are_those_of_the_draws(opened, asia):
     assert low == pytest.approx(lows[place], abs=0.00051)  # one digit of a percent is shown
     assert high == pytest.approx(highs[place], abs=0.00051)
     visit(page, page.url + "&view=fit")
-    expect(page.get_by_text("intervals of 40 posterior draws: how sure")).to_be_visible()
+    expect(page.get_by_text("intervals of 40 posterior draws: how certain")).to_be_visible()
 
 
 def test_pictures_and_clipboard(tab, asia_page, asia):
@@ -334,7 +334,7 @@ def test_views_are_accessible_and_fit_a_phone(tab, asia_page, view):
     visit(tab, asia_page + f"#is.smoke=yes&is.dysp=yes&record=7&ask=P(lung|smoke)&view={view}")
     assert violations(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-    share = tab.get_by_role("group", name="Take this view away")
+    share = tab.get_by_role("group", name="Export this view")
     wanted = ["Copy Python", "Copy command", "CSV", "SVG", "PNG"]
     missing = set(wanted) - set(share.get_by_role("button").all_inner_texts())
     assert not missing

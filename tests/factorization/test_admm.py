@@ -106,7 +106,7 @@ def test_sweeps_that_all_fail_are_told(monkeypatch):
     start = rj.LowRankPMF(start.weights, [0.99 * a + 0.01 / 3 for a in start.factors])
     monkeypatch.setattr(admm, "sweep", worse)
     result = rj.factorize(tables, 2, solver=Admm(), start=start)
-    assert "no step improves it any more, although it may not be optimal" in result.stop
+    assert "no step improves it further, although it may not be optimal" in result.stop
     assert "A larger inner= of Admm may improve it, or solver='newton'." in result.stop
     assert result.starts[0].stop == "stalled"
     assert len(result.history) == admm.PATIENCE

@@ -121,7 +121,7 @@ def test_largest_rank_works_and_one_more_is_refused_in_words(levels, order):
     tables = rj.Marginals.from_pmf(truth, order=order)
     result = rj.factorize(tables, best, solver="algebraic")
     assert result.error < 1e-9
-    words = f"can do rank {best} at the most with these tables, got rank {best + 1}: it found"
+    words = f"supports at most rank {best} with these tables, got rank {best + 1}: it found"
     with pytest.raises(ValueError, match=words):
         rj.factorize(tables, best + 1, solver="algebraic")
 
@@ -129,7 +129,7 @@ def test_largest_rank_works_and_one_more_is_refused_in_words(levels, order):
 def test_what_cannot_be_done_algebraically_is_done_otherwise():
     truth = random_pmf(3, [3] * 4, 4, least=0.1)
     tables = rj.Marginals.from_pmf(truth, order=3)
-    with pytest.raises(ValueError, match="can do rank 3 at the most"):
+    with pytest.raises(ValueError, match="supports at most rank 3"):
         rj.factorize(tables, 4, solver="algebraic")
     result = rj.factorize(tables, 4, random_state=0)
     assert "algebraic" not in {record.solver for record in result.history}

@@ -70,7 +70,7 @@ def test_products_that_do_not_fit_are_formed_again(monkeypatch):
     cells = GoalCells(model.layout, SUBSETS)
     numbers = rng.standard_normal(int(cells.starts[-1]))
     whole = TableTangent(cells, model)
-    monkeypatch.setattr(corrector, "ROOM", 300)
+    monkeypatch.setattr(corrector, "MOST_KEPT_NUMBERS", 300)
     parts = TableTangent(cells, model)
     np.testing.assert_allclose(parts.tables, whole.tables, atol=1e-14)
     for one, other in zip(parts.pull(numbers), whole.pull(numbers), strict=True):

@@ -240,7 +240,9 @@ def test_numpy_s_whole_numbers_are_whole_numbers(tables):
 
 @pytest.mark.parametrize("solver", ["adm", None, 3, Admm])
 def test_a_solver_that_is_none(tables, solver):
-    words = "is not known; give one of 'auto', 'algebraic', 'admm', 'newton', 'kl', 'smooth', or a "
+    words = (
+        "is not supported; use one of 'auto', 'algebraic', 'admm', 'newton', 'kl', 'smooth', or a "
+    )
     with pytest.raises(ValueError, match=words):
         rj.factorize(tables, 2, solver=solver)
 
@@ -258,7 +260,7 @@ def test_a_start_that_is_none(tables, start):
 
 
 def test_a_start_of_another_rank(tables, truth):
-    with pytest.raises(ValueError, match="start has rank 2, but rank=3 was asked for"):
+    with pytest.raises(ValueError, match="start has rank 2, but rank=3 was requested"):
         rj.factorize(tables, 3, start=truth)
 
 
@@ -268,7 +270,7 @@ def test_a_start_of_other_variables(tables):
 
 
 def test_a_weighting_that_is_none(tables):
-    with pytest.raises(ValueError, match="weighting='records' is not known; give 'equal'"):
+    with pytest.raises(ValueError, match="weighting='records' is not supported; use 'equal'"):
         rj.factorize(tables, 2, weighting="records")
 
 
@@ -314,7 +316,7 @@ def test_a_variable_only_in_tables_of_weight_zero_is_refused():
 def test_a_loss_that_would_be_ignored_is_refused():
     data = rj.datasets.asia().sample(200, random_state=0)
     tables = rj.Marginals.count(data, order=2)
-    with pytest.raises(ValueError, match="solver='smooth' has a loss of its own: leave out loss"):
+    with pytest.raises(ValueError, match="solver='smooth' has its own loss: leave out loss"):
         rj.factorize(tables, 4, "smooth", loss="squares")
-    with pytest.raises(ValueError, match="AllTables has a loss of its own: leave out loss"):
+    with pytest.raises(ValueError, match="AllTables has its own loss: leave out loss"):
         rj.factorize(rj.AllTables(data, 3), 2, loss="kl")

@@ -485,10 +485,10 @@ def test_moments_are_refused():
     tables = rj.Marginals.from_tables(
         {"a": [0.5, 0.5], "b": [0.4, 0.6]}, domain=domain, moments={("a", "b"): 0.1}
     )
-    words = "solver='kl' compares tables of shares, and 1 of what is given are moments .* Leave"
+    words = "solver='kl' compares tables of shares, and 1 of the inputs are moments .* Leave"
     for start in (None, "random"):
         with pytest.raises(ValueError, match=words):
             rj.factorize(tables, 2, solver="kl", start=start)
     problem = random_problem(0, (3, 2), ((0, 1),), moments=((1, 2),))
-    with pytest.raises(ValueError, match="2 of what is given are moments"):
+    with pytest.raises(ValueError, match="2 of the inputs are moments"):
         KL.check(problem)

@@ -92,8 +92,8 @@ def test_names_of_losses_are_losses(noisy):
         (Admm(), "kl", r"solver='admm' needs loss\.unit_curvature"),
         (Kl(), "squares", r"solver='kl' needs loss\.ratios"),
         (Kl(), Hellinger(), r"solver='kl' needs loss\.ratios"),
-        ("auto", "absolute", "loss='absolute' is not known; give one of 'squares', 'kl', or"),
-        ("auto", Hellinger, "is not known; give one of 'squares', 'kl', or a loss object"),
+        ("auto", "absolute", "loss='absolute' is not supported; use one of 'squares', 'kl', or"),
+        ("auto", Hellinger, "is not supported; use one of 'squares', 'kl', or a loss object"),
     ],
 )
 def test_what_is_refused(noisy, solver, loss, words):

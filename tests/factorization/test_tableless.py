@@ -111,24 +111,28 @@ def test_complete_records_have_one_pattern():
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: rj.AllTables(sampled(), order=6), ValueError, "5 variables there are have 1 to 5"),
+        (
+            lambda: rj.AllTables(sampled(), order=6),
+            ValueError,
+            "with 5 variables, the order must be between 1 and 5",
+        ),
         (lambda: rj.AllTables(sampled(), order=2.5), TypeError, "whole number"),
         (lambda: rj.factorize(rj.AllTables(sampled())), ValueError, "AllTables needs a rank"),
         (
             lambda: rj.factorize(rj.AllTables(sampled()), 2, solver="smooth"),
             ValueError,
-            "solver='smooth' needs tables; those of AllTables are never formed",
+            "solver='smooth' needs tables, which AllTables never forms",
         ),
         (
             lambda: rj.factorize(rj.AllTables(sampled()), 2, solver="newton"),
             ValueError,
             "'newton' needs tables",
         ),
-        (lambda: rj.factorize(rj.AllTables(sampled(0.3)), 2), ValueError, "say weighting='count'"),
+        (lambda: rj.factorize(rj.AllTables(sampled(0.3)), 2), ValueError, "use weighting='count'"),
         (
             lambda: rj.factorize(rj.AllTables(sampled()), 2, weighting="no"),
             ValueError,
-            "weighting='no' is not known",
+            "weighting='no' is not supported",
         ),
         (
             lambda: rj.factorize(
@@ -152,7 +156,7 @@ def test_what_is_refused(make, error, words):
 
 
 def test_more_than_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("rejoint.factorization.all_tables.ROOM", 1000)
+    monkeypatch.setattr("rejoint.factorization.all_tables.MOST_BYTES", 1000)
     with pytest.raises(ValueError, match=r"use rj\.estimate, which needs none"):
         rj.factorize(rj.AllTables(sampled()), 3)
 

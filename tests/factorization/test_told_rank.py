@@ -28,7 +28,7 @@ def test_a_rank_that_misses_says_by_how_much_and_what_meets_the_tables():
     distance = result.misfits["smoke", "lung"]
     assert (
         f"Rank 1 misses the tables: {distance:.2g} of the mass of (smoke, lung) is in other "
-        "cells. Leave out rank= to meet them by more classes." in str(result.stop)
+        "cells. Leave out rank= to meet them with more classes." in str(result.stop)
     )
     met = rj.factorize(tables, random_state=0)
     assert max(met.misfits.values()) <= 1e-6
@@ -49,7 +49,7 @@ def test_noise_alone_is_no_miss_but_a_low_rank_is():
     assert "misses" not in str(rj.factorize(counts, rank=2, random_state=0).stop)
     said = str(rj.factorize(counts, rank=1, random_state=0).stop)
     assert "Rank 1 misses the tables" in said
-    assert "come nearer to them" in said
+    assert "come closer to them" in said
 
 
 @pytest.mark.filterwarnings("ignore::rejoint.Remark")

@@ -108,7 +108,7 @@ def test_errors_in_words():
         ambiguity("p", "x0")
     with pytest.raises(KeyError, match="No variable 'y'"):
         ambiguity(p, "y", order=2)
-    with pytest.raises(ValueError, match="too large to walk along"):
+    with pytest.raises(ValueError, match="too large to follow"):
         ambiguity(random_pmf([6] * 20, 10), ["x0", "x1", "x2", "x3"], order=3)
     records = truth_records()
     with pytest.raises(ValueError, match="fitted to records, not to tables"):

@@ -61,7 +61,7 @@ def test_classes_that_are_not_unique_are_in_the_words_only():
 def test_variables_that_no_table_holds_together_are_named():
     tables = tables_of([3] * 4, subsets=[("x0", "x1", "x2"), ("x1", "x2", "x3")])
     warning = assess_tables(tables, 2)
-    assert "No table holds together: x0 and x3." in warning.text
+    assert "No table contains both of: x0 and x3." in warning.text
     assert not warning.serious  # rank 2 is locally unique, and with it how they depend
 
 
@@ -91,9 +91,9 @@ def split_forms(seed=0):
 
 def test_estimators_say_what_records_never_hold_together():
     model = rj.JointPMF(rank=2, solver="ml", random_state=0)
-    with pytest.warns(rj.Remark, match="No record holds together: x0 and x3"):
+    with pytest.warns(rj.Remark, match="No record contains both of: x0 and x3"):
         model.fit(split_forms())
-    assert "No record holds together: x0 and x3" in model.result_.choice
+    assert "No record contains both of: x0 and x3" in model.result_.choice
     with pytest.warns(rj.Remark, match="do not determine a joint of rank 6"):
         rj.JointPMF(rank=6, solver="ml", random_state=0).fit(split_forms())
 
@@ -125,7 +125,7 @@ def test_records_of_three_cells_are_triples():
 
 
 def test_estimate_says_what_records_never_hold_together_and_chunks_do_not():
-    with pytest.warns(rj.Remark, match="No record holds together: x0 and x3"):
+    with pytest.warns(rj.Remark, match="No record contains both of: x0 and x3"):
         result = rj.estimate(split_forms(), 2, "ml", n_init=1, random_state=0)
     assert result.choice.count("x0 and x3") == 1
     model = rj.JointPMF(rank=2, solver="ml", n_init=1, random_state=0)
@@ -137,7 +137,7 @@ def test_estimate_says_what_records_never_hold_together_and_chunks_do_not():
 def test_a_variable_without_a_cell_is_no_pair():
     codes = np.array([[0, 1, -1], [1, 0, -1]], dtype=np.int16)
     warning = assess_records(rj.Records(rj.Domain.of_shape([2, 2, 2]), codes), 2)
-    assert warning.text == "No record holds 'x2': nothing is known of it."
+    assert warning.text == "No record holds 'x2': nothing is known about it."
     assert not warning.serious
 
 
@@ -167,7 +167,7 @@ def test_many_patterns_are_not_tested_one_by_one():
     codes[:, 2] = np.where(codes[:, 3] >= 0, -1, codes[:, 2])  # some pairs, never
     records = rj.Records(rj.Domain.of_shape([2] * 14), codes.astype(np.int16))
     warning = assess_records(records, 30)
-    assert warning.text.startswith("No record holds together: x0 and x1; x2 and x3.")
+    assert warning.text.startswith("No record contains both of: x0 and x1; x2 and x3.")
     assert "determine" not in warning.text
 
 

@@ -309,7 +309,7 @@ def test_beyond_exact_ranks_singular_values_decide(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: jacobian([3] * 4), "Say the rank"),
+        (lambda: jacobian([3] * 4), "Give the rank"),
         (lambda: jacobian([3] * 4, 2, at=random_pmf([3] * 4, 3)), "has rank 3"),
         (lambda: jacobian([2] * 4, at=random_pmf([3] * 4, 3)), "has different levels"),
         (lambda: jacobian([2] * 3, at=random_pmf([3] * 4, 3)), "same variables"),

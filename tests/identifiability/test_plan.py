@@ -132,7 +132,7 @@ def test_the_plan_prints_its_tables():
         (lambda: plan([3] * 10, rank=5, budget=0), "budget must be a whole number"),
         (lambda: plan([3] * 10, rank=5, slack=-0.1), "slack must be 0 or a share above"),
         (lambda: plan([3] * 10, rank=50, slack=0.5), "There are no tables of order 3"),
-        (lambda: plan([3] * 10), "Say the rank"),
+        (lambda: plan([3] * 10), "Give the rank"),
         (lambda: plan([3] * 2, rank=2), "even one table of order 2 leave"),
         (lambda: plan([3] * 4, 2, given=list(combinations(range(4), 3))).ask(9), "nothing to ask"),
         (lambda: plan([3] * 4, rank=2, order=5), "between 1 and 4"),

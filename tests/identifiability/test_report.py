@@ -61,7 +61,7 @@ def test_printed_results_are_not_proved_and_never_the_headline():
 
 def test_one_triple():
     assert report([4] * 7, order=3)["One table (Kruskal)"].rank == (3 * 4 - 2) // 2
-    assert "hangs on it" in report([4] * 7, order=3)["One table (Kruskal)"].assumptions
+    assert "is linked to it" in report([4] * 7, order=3)["One table (Kruskal)"].assumptions
 
 
 def all_partitions(size, groups):
@@ -228,7 +228,7 @@ def test_tables_apart_are_said():
     said = report(
         subsets=[("a", "b", "c"), ("b", "c", "d")], domain=rj.Domain.of(dict.fromkeys("abcd", 3))
     )
-    assert "No table holds together: a and d." in str(said)
+    assert "No table contains both of: a and d." in str(said)
 
 
 def test_marginals_say_their_subsets():
@@ -247,7 +247,7 @@ def test_html_escapes_and_shows_every_bound():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: report(), "Say the variables once"),
+        (lambda: report(), "Give the variables once"),
         (lambda: report([3, 0, 2]), r"levels\[1\] is 0"),
         (lambda: report("333"), "list of numbers of levels"),
         (lambda: report([3] * 3, order=4), "between 1 and 3"),
@@ -324,7 +324,7 @@ def test_every_result_prints_its_partition_and_basis():
     said = report([3] * 6, order=3)
     assert "{x0} {x1} {x2 x3 x4 x5}" in str(said)  # of Theorem 1, though it is not proved
     assert "(3I-2)/2" in str(said["One table (Kruskal)"])
-    assert "hangs on it" in str(said["One table (Kruskal)"])
+    assert "is linked to it" in str(said["One table (Kruskal)"])
 
 
 def test_something_else_with_a_domain():

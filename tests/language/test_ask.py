@@ -123,7 +123,7 @@ def test_what_is_impossible_to_tabulate_by_is_nan_and_said():
     answer = P.ask("P(grade | a, a != x)")
     assert np.isnan(answer.value[:, 0]).all()
     assert np.isfinite(answer.value[:, 1:]).all()
-    assert answer.notes == ("Undefined, shown as nan, as it is impossible here: a = x.",)
+    assert answer.notes == ("Undefined, shown as nan, because it is impossible here: a = x.",)
     assert answer.to_json()["value"][0][0] is None
     json.dumps(answer.to_json(), allow_nan=False)
 
@@ -237,7 +237,7 @@ def test_a_number_in_a_bin_is_read_as_the_bin_and_said():
 
 def test_unlikely_evidence_gets_a_remark():
     rare = rj.LowRankPMF([1.0], [[[1e-9], [1 - 1e-9]], [[0.5], [0.5]]])
-    with pytest.warns(rj.Remark, match="x0 = 0 has probability 1e-9: the answer rests on"):
+    with pytest.warns(rj.Remark, match="x0 = 0 has probability 1e-9: the answer depends on"):
         answer = rare.ask("P(x1 | x0 = 0)")
     assert answer.evidence == pytest.approx(1e-9)
     assert "nearly impossible" in str(answer)
@@ -259,7 +259,7 @@ def test_zero_evidence_is_said_in_the_words_of_the_question():
 
 
 def test_float_only_of_numbers():
-    with pytest.raises(TypeError, match=r"The answer to P\(a\) is no single number"):
+    with pytest.raises(TypeError, match=r"The answer to P\(a\) is not a single number"):
         float(P.ask("P(a)"))
 
 
@@ -272,7 +272,7 @@ def test_tables_as_frames():
     assert means.columns == ["a", "mean"]
     assert P.ask("sample 4 a").table("pandas").shape == (4, 1)
     for text in ("P(a = x)", "argmax a"):
-        with pytest.raises(ValueError, match=r"no table: see \.value"):
+        with pytest.raises(ValueError, match=r"not a table: see \.value"):
             P.ask(text).table()
 
 

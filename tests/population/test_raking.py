@@ -216,5 +216,5 @@ def test_known_means_are_met():
 
 
 def test_faults():
-    with pytest.raises(ValueError, match=r"The tables speak of 'z', which the records do not have"):
+    with pytest.raises(ValueError, match=r"The tables mention 'z', which the records do not have"):
         rj.rake(survey(), rj.Marginals.from_tables({"z": {"x": 1}}))

@@ -172,7 +172,7 @@ def test_faults():
         rj.synthesize(p, 0, tables)
     with pytest.raises(TypeError, match="tables must be Marginals, got dict"):
         rj.synthesize(p, 10, {})
-    with pytest.raises(ValueError, match="speak of 'z', which the model lacks"):
+    with pytest.raises(ValueError, match="mention 'z', which the model does not have"):
         rj.synthesize(p, 10, rj.Marginals.from_tables({"z": [1, 2]}))
     turned = rj.Marginals.from_tables({"lung": {"no": 1, "yes": 2}})
     with pytest.raises(ValueError, match=r"other levels of 'lung' .* pmf\.align"):

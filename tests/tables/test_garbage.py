@@ -33,7 +33,7 @@ PROSE = "It was the best of times, it was the worst of times, said number 7 of t
         ("words.xlsx", xlsx({"A": [["To", "whom"], ["it", "may concern"]]}), "has no table"),
         ("broken.xlsx", b"PK\x03\x04 this is no workbook", "cannot be read as a workbook"),
         ("data.json", b'{"rows": [1, 2, 3]}', "is JSON, but not JSON-stat"),
-        ("data.px", b'CHARSET="ANSI";\nTITLE="x";\n', "not as PC-Axis has it"),
+        ("data.px", b'CHARSET="ANSI";\nTITLE="x";\n', "not valid PC-Axis"),
         ("picture.csv", bytes(range(256)) * 20, "zero bytes|not text"),
         ("code.csv", b"def f(x):\n    return x + 1\n\nprint(f(2))\n", "."),
         ("log.txt", b"2024-01-01 10:00:01 INFO start\n2024-01-01 10:00:02 WARN slow\n" * 50, "."),

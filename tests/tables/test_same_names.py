@@ -21,7 +21,7 @@ def test_case_blanks_and_accents_are_merged_and_that_is_said(tmp_path):
         a=ONE,
         b="sex,Région,count\nMEN,Île,400\n women ,Île,470\nMEN,Sud,330\nWomen,Sud,300\n",
     )
-    with pytest.warns(rj.Remark, match=r"Written in one way: 'sex' in .*b\.csv is 'Sex'"):
+    with pytest.warns(rj.Remark, match=r"Treated as the same: 'sex' in .*b\.csv is 'Sex'"):
         m = Marginals.read(tmp_path)
     assert m.domain.names == ("Sex", "Smoking", "Région")
     assert m.domain["Sex"].levels == ("Men", "Women")

@@ -26,19 +26,19 @@ COMMANDS = {
         "ask": "Answer questions in the query language.",
         "sample": "Draw records from a model.",
         "inspect": "Show classes, profiles and fit of a model.",
-        "compare": "Say how far apart two models are, and where.",
-        "identify": "Say which models tables determine.",
+        "compare": "Measure how far apart two models are, and where.",
+        "identify": "Show which models the tables determine.",
     },
     "Use it on data": {
         "predict": "Predict a column from the others.",
         "impute": "Fill empty cells.",
-        "score": "Say how probable records are.",
+        "score": "Compute how probable records are.",
         "recommend": "Recommend items by a model of ratings.",
         "population": "Make synthetic records that meet tables.",
         "rake": "Weight a survey so that it meets tables.",
     },
     "Show it": {
-        "report": "Write all about a model on one page.",
+        "report": "Write a one-page report about a model.",
         "explore": "Open a model in the browser.",
         "export": "Write the explorer, or the model, as one file.",
         "demo": "Recover the Asia network from records with missing values.",
@@ -51,8 +51,8 @@ Start here:
   rejoint ask patients.rejoint "P(lung | smoke = yes)"
 
 \b
-Exit codes: 0 done; 1 failed (the last line on stderr says why); 2 not understood; 3 ended by
-Ctrl-C, the best model so far is written; 4 a limit given by --within is not kept; 130 ended by
+Exit codes: 0 done; 1 failed (the last line on stderr says why); 2 invalid usage; 3 ended by
+Ctrl-C, the best model so far is written; 4 the limit of --within is exceeded; 130 ended by
 Ctrl-C, nothing is written."""
 
 

@@ -25,22 +25,24 @@ Examples:
 @click.command("ask", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("questions", metavar="QUESTION...", nargs=-1)
-@click.option("--bits", is_flag=True, help="Entropy and information in bits; else in nats.")
+@click.option(
+    "--bits", is_flag=True, help="Report entropy and information in bits instead of nats."
+)
 @click.option(
     "--level",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=0.9,
     show_default=True,
-    help="Of the credible intervals that models with posterior draws give (fits by Bayes).",
+    help="Level of the credible intervals that models with posterior draws give (Bayes fits).",
 )
 @click.option(
     "--bound-seconds",
     type=click.FloatRange(0.0),
     default=BOUND_SECONDS,
     show_default=True,
-    help="Time for the range of an answer, for models from tables; 0 for no range.",
+    help="Time limit for the range of an answer, for models from tables; 0 for no range.",
 )
-@rows_output("A table or sampled records go there as rows, by its name (.csv, .parquet, ...).")
+@rows_output("File for a table or sampled records; its name sets the format (.csv, .parquet, ...).")
 @seed_option
 @as_json
 def command(
@@ -55,22 +57,24 @@ def command(
 ) -> None:
     """Answer questions: P(...), E(...), argmax ..., sample ..., H(...), MI(...).
 
-    Left of the bar stands what is asked, right of it what is given: P(a, b | c = x, d in {y, z},
-    not e = w, age >= 40). Quote names and labels that are no plain words. Without a QUESTION, each
-    line of stdin is one. Of a file of `fit-target`, the models that predict its target answer P, E
-    and argmax of the target given single levels; the joint model answers all else, and says so. Of
-    a file of `fit-tables`, each answer says what it rests on: published, implied, identified, or
-    open, with the range of what any joint with these tables gives.
+    What is asked stands left of the bar, what is given right of it: P(a, b | c = x, d in {y, z},
+    not e = w, age >= 40). Quote names and labels that are not plain words. Without a QUESTION, each
+    line of stdin is one. For a file of `fit-target`, the models that predict its target answer P, E
+    and argmax of the target given single levels; the joint model answers everything else, and says
+    so. For a file of `fit-tables`, each answer states its basis: published, implied, identified, or
+    open, with the range over all joints with these tables.
     """
     if not questions and model == "-":
-        raise click.UsageError("The model comes from stdin: name the question.")
+        raise click.UsageError("The model comes from stdin: give the question as an argument.")
     answerer, _ = load_answerer(model)
     lines = read_stdin().decode(errors="replace").splitlines() if not questions else ()
     asked = [text for text in (*questions, *lines) if text.strip()]
     if not asked:
-        raise click.UsageError("There is no question: name one, or give one a line on stdin.")
+        raise click.UsageError(
+            "There is no question: give one as an argument, or one per line on stdin."
+        )
     if output and len(asked) > 1:
-        raise click.UsageError("-o takes the answer to one question.")
+        raise click.UsageError("-o needs exactly one question.")
     options: dict[str, Any] = {"bits": bits, "level": level, "random_state": seed}
     options["bound_seconds"] = bound_seconds
     answers = [answerer.ask(text, **options) for text in asked]
@@ -90,7 +94,9 @@ def _write(answer: Answer, output: str) -> None:
         write_rows(output, value.names, record_rows(value))
         return
     if not isinstance(value, np.ndarray):
-        raise ValueError(f"The answer to {answer.query} is no table: leave out -o, or use --json.")
+        raise ValueError(
+            f"The answer to {answer.query} is not a table: leave out -o, or use --json."
+        )
     names = [axis.name for axis in answer.axes] + [answer.column]
     tables = [value]
     limits: Any = answer.bounds if answer.interval is None else answer.interval

@@ -27,9 +27,9 @@ Examples:
 def command(tables: tuple[str, ...], as_json: bool, table_reader: TableReader) -> None:
     """Show how each file of tables is understood: variables, levels, kind, totals, marks.
 
-    Also shown is what was left out, what is the same under two names, and which tables disagree.
-    Where the files cannot be read together, each of them is shown by itself, and the reason is the
-    error. Nothing is fitted.
+    It also shows what was left out, what is the same under two names, and which tables disagree. If
+    the files cannot be read together, each one is shown by itself, and the error gives the reason.
+    Nothing is fitted.
     """
     try:
         known, readings = table_reader.read_with_readings(*tables)

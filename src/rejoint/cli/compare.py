@@ -7,7 +7,7 @@ import click
 import numpy as np
 
 from rejoint import metrics
-from rejoint.cli.group import FAR, echo
+from rejoint.cli.group import EXIT_FAR, echo
 from rejoint.cli.options import as_json, load, seed_option
 from rejoint.cli.output import echo_json, show_table
 from rejoint.pmf.pmf import LowRankPMF
@@ -27,7 +27,7 @@ _PAIRS = 500  # of variables that are compared
 @click.option(
     "--within",
     type=click.FloatRange(min=0.0),
-    help="End with exit code 4 if their total variation is more.",
+    help="Exit with code 4 if their total variation is larger.",
 )
 @seed_option
 @as_json
@@ -59,7 +59,7 @@ def command(model: str, other: str, within: float | None, seed: int, as_json: bo
         _show(found, worst, first.rank, second.rank)
     if within is not None and found["total_variation"] > within:
         echo(f"Total variation is above {within:g} (--within).", err=True)
-        raise click.exceptions.Exit(FAR)
+        raise click.exceptions.Exit(EXIT_FAR)
 
 
 def _shared(first: LowRankPMF, second: LowRankPMF) -> tuple[LowRankPMF, LowRankPMF]:
@@ -69,7 +69,7 @@ def _shared(first: LowRankPMF, second: LowRankPMF) -> tuple[LowRankPMF, LowRankP
         raise ValueError("The models have no variable in common: there is nothing to compare.")
     left = len(first.domain) + len(second.domain) - 2 * len(shared)
     if left:
-        echo(f"{left} variables are in one model only, and left out.", err=True)
+        echo(f"{left} variables are in one model only and were left out.", err=True)
     first = first.project(shared)
     return first, second.project(shared).align(first.domain)
 
@@ -95,7 +95,7 @@ def _show(found: dict[str, Any], worst: list[dict[str, Any]], rank: int, other: 
     words = {
         "total_variation": "total variation",
         "kl": "Kullback-Leibler divergence, nats",
-        "kl_reversed": "the same, the other way round",
+        "kl_reversed": "the same, in the other direction",
         "relative_error": "relative error of the joint",
         "factor_error": "relative error of the factors",
     }

@@ -44,7 +44,7 @@ Examples:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("demo"),
     show_default=True,
-    help="Folder for the plot; made if need be.",
+    help="Folder for the plot; created if it does not exist.",
 )
 @as_json
 def command(seed: int, output: Path, as_json: bool) -> None:
@@ -109,7 +109,7 @@ def _rivals(estimate: LowRankPMF, records: Records, complete: Records) -> dict[s
     return {
         "rejoint": estimate,
         f"counting the {len(filled)} complete records": _count_joint(filled),
-        "taking the variables as independent": LowRankPMF([1.0], shares, records.domain),
+        "treating the variables as independent": LowRankPMF([1.0], shares, records.domain),
         f"counting all {RECORDS:,} before cells were removed": _count_joint(complete),
     }
 

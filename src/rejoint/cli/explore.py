@@ -22,13 +22,17 @@ Examples:
 
 @click.command("explore", epilog=EXAMPLES)
 @click.argument("source", metavar="MODEL|DATA", required=False)
-@click.option("--demo", is_flag=True, help="A model of the Asia network, without any file.")
-@click.option("--data", metavar="FILE", help="Records to count and step through beside a MODEL.")
-@click.option("--rank", type=click.IntRange(min=1), help="Classes when DATA is fitted.")
+@click.option("--demo", is_flag=True, help="Use a model of the Asia network; no file is needed.")
+@click.option("--data", metavar="FILE", help="Records to count and step through, for a MODEL.")
+@click.option("--rank", type=click.IntRange(min=1), help="Number of classes when DATA is fitted.")
 @seed_option
-@click.option("-o", "--output", metavar="FILE", help="Keep the model that is fitted.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="A free one by default.")
-@click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
+@click.option("-o", "--output", metavar="FILE", help="Save the fitted model to this file.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), default=0, help="Port; a free one by default."
+)
+@click.option(
+    "--browser/--no-browser", default=True, help="Whether to open the page in the browser."
+)
 @data_options
 def command(
     source: str | None,
@@ -41,23 +45,23 @@ def command(
     browser: bool,
     reader: DataReader,
 ) -> None:
-    """Open a model in the browser: click a value, watch every other answer move.
+    """Open a model in the browser: click a value and see every other answer change.
 
     DATA (CSV, TSV, Parquet, Arrow, JSON lines) is fitted first. The page is served to this machine
     only, at an address that holds a secret; Ctrl-C ends it.
     """
     if demo:
         if source is not None or data is not None:
-            raise click.UsageError("--demo goes without a MODEL and without DATA.")
+            raise click.UsageError("--demo cannot be combined with a MODEL or DATA.")
         opened = open_demo(path=output)
     elif source is None:
-        raise click.UsageError("Name a MODEL or DATA, or try --demo.")
+        raise click.UsageError("Give a MODEL or DATA, or try --demo.")
     elif is_model(source):
         opened = open_model(source)
         if data is not None:
             opened = replace(opened, records=reader.read(data, opened.pmf.domain))
     elif data is not None:
-        raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
+        raise click.UsageError("--data needs a MODEL; DATA already contains its records.")
     else:
         echo(f"Fitting {source} ...", err=True)
         asked: dict[str, Any] = {"rank": rank or "auto", "random_state": seed}

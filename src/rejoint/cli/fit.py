@@ -63,13 +63,17 @@ Examples:
 @budget_option
 @max_classes_option
 @solver_option
-@click.option("--starts", type=click.IntRange(min=1), help="Starts to try; chosen without it.")
+@click.option(
+    "--starts",
+    type=click.IntRange(min=1),
+    help="Number of starts; chosen automatically by default.",
+)
 @draws_option
 @click.option(
     "--smooth/--no-smooth",
     default=None,
-    help="Whether neighboring levels of ordinal and binned columns inform each other; by default "
-    "unless --solver is ml.",
+    help="Whether neighboring levels of ordinal and binned columns inform each other; on by "
+    "default unless --solver is ml.",
 )
 @click.option(
     "--agreement/--no-agreement",
@@ -79,16 +83,17 @@ Examples:
 @click.option(
     "--stream/--no-stream",
     default=None,
-    help="Read the data part by part, for what is larger than memory; by default where there are "
-    "many files or more than 300 MB.",
+    help="Read the data in parts, for data larger than memory; the default for many files or more "
+    "than 300 MB.",
 )
 @click.option(
     "--checkpoint",
     metavar="FILE",
-    help="Write to it from time to time; after Ctrl-C or a kill the same command goes on from it.",
+    help="Checkpoint file, written from time to time; after Ctrl-C or a kill the same command "
+    "resumes from it.",
 )
 @seed_option
-@click.option("--dry-run", is_flag=True, help="Only tell columns, memory and time.")
+@click.option("--dry-run", is_flag=True, help="Only report columns, memory and time.")
 @as_json
 @data_options
 def command(
@@ -117,7 +122,7 @@ def command(
     """
     check_output(output, as_json)
     if dry_run and stream:
-        raise click.UsageError("--stream goes without --dry-run.")
+        raise click.UsageError("--stream cannot be combined with --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
     asked |= {
         "n_init": starts,
@@ -161,7 +166,7 @@ def _fit_stream(
     data: str, reader: DataReader, asked: dict[str, Any], known: dict[str, Any]
 ) -> tuple[FitResult, dict[str, Any]]:
     """Find levels, pack the codes into a temporary folder, and fit by passes over them."""
-    echo(f"{data}: read part by part, first for its levels.", err=True)
+    echo(f"{data}: read in parts, first to find its levels.", err=True)
     found = reader.scan(data)
     head = ("column", "kind", "levels", "number")
     rows = [(v.name, v.kind, list_levels(v), len(v)) for v in found.domain]

@@ -34,18 +34,18 @@ Examples:
     "--columns",
     "named",
     metavar="USER,ITEM,RATING",
-    help="Names of the three columns; by default those with usual names, such as userId, movie, "
-    "stars, or else the first three of DATA.",
+    help="Names of the three columns; by default those with common names, such as userId, movie, "
+    "stars, otherwise the first three of DATA.",
 )
 @click.option(
-    "--implicit", is_flag=True, help="DATA says what was chosen: its columns are USER,ITEM."
+    "--implicit", is_flag=True, help="DATA has choices without ratings: its columns are USER,ITEM."
 )
 @click.option("--half-up", is_flag=True, help="Round half stars up to whole ones.")
 @click.option(
-    "--item-features", metavar="FILE", help="Features of items, whose ids are the first column."
+    "--item-features", metavar="FILE", help="Features of items; the first column holds their ids."
 )
 @click.option(
-    "--user-features", metavar="FILE", help="Features of users, whose ids are the first column."
+    "--user-features", metavar="FILE", help="Features of users; the first column holds their ids."
 )
 @model_option
 @seed_option

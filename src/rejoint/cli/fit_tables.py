@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 import click
 
 from rejoint.cli.check_tables import describe_reading
-from rejoint.cli.group import FAR, echo, in_options, is_ended, keep_best
+from rejoint.cli.group import EXIT_FAR, echo, in_options, is_ended, keep_best
 from rejoint.cli.options import (
     TableReader,
     as_json,
@@ -61,12 +61,12 @@ _SHOWN = 8  # tables of which it is said how they were understood
     type=click.Choice(["equal", "count"]),
     default="equal",
     show_default=True,
-    help="Whether tables count the same or by their number of records.",
+    help="Whether tables count equally or by their number of records.",
 )
 @click.option(
     "--within",
     type=click.FloatRange(min=0.0),
-    help="End with exit code 4 if a table is missed by more than this share of its mass.",
+    help="Exit with code 4 if a table is missed by more than this share of its mass.",
 )
 @click.option(
     "--older",
@@ -93,10 +93,10 @@ def command(
 ) -> None:
     """Learn a model from published tables alone: a folder of files, an archive, or some files.
 
-    Published numbers come back as they were published: the model is the only one of low rank that
-    meets the tables, where there is one, and else the joint nearest to independence that meets
-    them. With --rank it has that many classes. The tables that are met worst are printed. Ctrl-C
-    ends the fit and keeps the best model so far (exit code 3).
+    The model reproduces the published numbers: it is the only model of low rank that meets the
+    tables, if there is one, and otherwise the joint nearest to independence that meets them. With
+    --rank it has that many classes. The worst-fitting tables are printed. Ctrl-C ends the fit and
+    keeps the best model so far (exit code 3).
 
     Files are as offices publish them: CSV, Excel, ODS, SDMX-CSV, JSON-stat, PC-Axis, in long form
     or as cross-tables with titles, several headers, totals and notes. Cells that were held back
@@ -141,7 +141,7 @@ def command(
             f"Table {worst} is missed by {format_number(fits[0].distance)}: --within {within}.",
             err=True,
         )
-        raise click.exceptions.Exit(FAR)
+        raise click.exceptions.Exit(EXIT_FAR)
 
 
 def _say(

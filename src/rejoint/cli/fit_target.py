@@ -59,13 +59,13 @@ def command(
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Learn to predict a column from the others, which may miss values.
+    """Learn to predict a column from the others, which may have missing values.
 
     Models are trained to predict the column, and averaged with weights by held-out labels. The file
     has all of them, and a joint model of all columns. `predict` and `ask` use the average for the
     probability of the column given single levels of others, and the joint for all other questions.
     Columns with more than 15 distinct numbers are cut into at most 192 quantile bins, unless --bins
-    says otherwise. Ctrl-C ends the fit and keeps what is trained by then (exit code 3).
+    says otherwise. Ctrl-C ends the fit and keeps what has been trained so far (exit code 3).
     """
     check_output(output, as_json)
     names = split_names([target])
@@ -92,7 +92,7 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
 
     frame, weights = reader.frame(data), reader.weights()
     known = frame.names or ()
-    declared = reader.wishes()
+    declared = reader.column_options()
     for name in names:
         if name not in known:
             raise ValueError(
@@ -101,8 +101,8 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
             )
         if any(isinstance(part, dict) and name in part for part in declared.values()):
             raise click.UsageError(
-                "--ordinal, --nominal, --levels and --bins are for other columns than the target "
-                f"{name!r}, whose labels are taken as they are."
+                f"--ordinal, --nominal, --levels and --bins do not apply to the target {name!r}, "
+                "whose labels are used as they are."
             )
     rest = [name for name in known if name not in names]
     if not set(rest) - set(weights.columns):

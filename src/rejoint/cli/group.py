@@ -45,10 +45,10 @@ def in_options(text: str) -> str:
     Examples
     --------
     >>> from rejoint.messages import Argument
-    >>> in_options(Message("Say {bins}.", bins=Argument("bins", {"age": 5})))
-    "Say --bins 'age=5'."
-    >>> in_options(Message("or say {delimiter}.", delimiter=Argument("delimiter")))
-    'or say --delimiter.'
+    >>> in_options(Message("Use {bins}.", bins=Argument("bins", {"age": 5})))
+    "Use --bins 'age=5'."
+    >>> in_options(Message("or use {delimiter}.", delimiter=Argument("delimiter")))
+    'or use --delimiter.'
     >>> in_options(Message("Try {more}.", more=Argument("n_init", 40)))
     'Try --starts 40.'
     """
@@ -90,7 +90,7 @@ def echo(text: object = "", *, err: bool = False) -> None:
 T = TypeVar("T")
 
 #: Exit codes beside 0 (done), 1 (failed) and 2 (not understood).
-ENDED, FAR, INTERRUPTED = 3, 4, 130
+EXIT_ENDED, EXIT_FAR, EXIT_INTERRUPTED = 3, 4, 130
 
 _ENDED_BY_CTRL_C = "rejoint.ended_by_ctrl_c"  # in the meta of click's context
 
@@ -167,11 +167,11 @@ class LazyGroup(click.Group):
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what goes wrong is said in a line or two."""
+        """Run a command; report errors in one or two lines."""
         with _remarks_on_stderr(), _errors_in_words():
             value = super().invoke(ctx)
             if ctx.meta.get(_ENDED_BY_CTRL_C):
-                raise click.exceptions.Exit(ENDED)
+                raise click.exceptions.Exit(EXIT_ENDED)
             return value
 
 
@@ -192,7 +192,7 @@ def is_ended() -> bool:
 
 @contextmanager
 def until_ctrl_c() -> Iterator[None]:
-    """Serve until Ctrl-C, which is no error here."""
+    """Serve until Ctrl-C, which is not an error here."""
     try:
         yield
     except KeyboardInterrupt:
@@ -219,7 +219,7 @@ def _errors_in_words() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         echo("\nEnded by Ctrl-C: nothing is written.", err=True)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
     except click.ClickException as error:
         error.message = clean_text(error.message)  # type: ignore[misc]
         raise

@@ -34,12 +34,16 @@ Examples:
     "--order", type=click.IntRange(min=1), help="All tables of this many variables; 3 by default."
 )
 @subsets_option
-@click.option("--rank", type=click.IntRange(min=1), help="The number of classes in question.")
-@click.option("--local", is_flag=True, help="Test whether the classes are locally unique, too.")
+@click.option("--rank", type=click.IntRange(min=1), help="Number of classes to check.")
+@click.option("--local", is_flag=True, help="Also test whether the classes are locally unique.")
 @click.option(
-    "--plan", is_flag=True, help="Few tables that determine --rank, beside those that are there."
+    "--plan",
+    is_flag=True,
+    help="Find a few tables that determine --rank, in addition to the given ones.",
 )
-@click.option("--all", "every", is_flag=True, help="Also bounds that are printed but not proved.")
+@click.option(
+    "--all", "every", is_flag=True, help="Also show bounds that are printed but not proved."
+)
 @as_json
 @table_options
 def command(
@@ -54,14 +58,14 @@ def command(
     as_json: bool,
     table_reader: TableReader,
 ) -> None:
-    """Say up to which number of classes tables determine a model.
+    """Show up to which number of classes tables determine a model.
 
     The variables and tables are those of --levels with --order or --subset (variables x0, x1,
-    ...), of a folder of tables, or of a MODEL, whose own classes are examined as well: of the
+    ...), of a folder of tables, or of a MODEL, whose own classes are examined as well: with the
     tables it was fitted to, or those of --order or --subset.
     """
     if (source is None) == (levels is None):
-        raise click.UsageError("Name a MODEL, a DIR of tables, or --levels: one of them.")
+        raise click.UsageError("Give exactly one of a MODEL, a DIR of tables, or --levels.")
     if order and subsets:
         raise click.UsageError("Give --order or --subset, not both.")
     asked: dict[str, Any] = {"order": order, "subsets": [tuple(split_names([s])) for s in subsets]}

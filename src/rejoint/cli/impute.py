@@ -1,4 +1,4 @@
-"""``rejoint impute``: empty cells filled; all others stay as they are written."""
+"""``rejoint impute``: fill empty cells; all others stay as they are written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -42,21 +42,23 @@ Examples:
 @click.option(
     "--method",
     type=click.Choice(["expect", "mode", "joint", "draw"]),
-    help="Expected number, and most probable level of other columns (expect, the default); most "
-    "probable level of each cell, or of all empty cells of a row together, by the joint; a draw, "
-    "which keeps spread and dependence.",
+    help="expect (the default): the expected number, or the most probable level of other columns; "
+    "mode: the most probable level of each cell, by the joint model; joint: of all empty "
+    "cells of a row together; draw: a random draw, which keeps spread and dependence.",
 )
 @click.option(
     "--draws",
     type=click.IntRange(min=1),
     metavar="M",
-    help="Multiple imputation: M tables below one another, each drawn from another posterior draw "
-    "where the model has them, told apart by a first column `draw`.",
+    help="Multiple imputation: M tables stacked below one another, each from a different posterior "
+    "draw if the model has draws; the first column, `draw`, numbers them.",
 )
 @click.option(
-    "--probabilities", metavar="FILE", help="How probable each filled value is; 1 elsewhere."
+    "--probabilities",
+    metavar="FILE",
+    help="File for the probability of each filled value; 1 elsewhere.",
 )
-@click.option("--save", metavar="FILE", help="Keep the imputer that was fitted to DATA.")
+@click.option("--save", metavar="FILE", help="Save the imputer that was fitted to DATA.")
 @rank_option
 @rows_option
 @seed_option
@@ -77,14 +79,16 @@ def command(
     """Fill the empty cells of DATA, given the rest of their row.
 
     DATA alone: an imputer is fitted to it, as JointImputer().fit_transform does, and --save keeps
-    it. With a saved imputer as MODEL, DATA are filled by it. Any other model is a joint and fills
-    in by its own answers, which is less accurate for numbers.
+    it. With a saved imputer as MODEL, it fills DATA. Any other model is a joint model and fills the
+    cells itself, which is less accurate for numbers.
 
-    Cells that are there, columns that the model does not know, and labels that it has never seen
-    are written as they are.
+    Cells that are not empty, columns that the model does not know, and labels that it has never
+    seen are written as they are.
     """
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
-        raise click.UsageError("--draws goes with --method draw and without --probabilities.")
+        raise click.UsageError(
+            "--draws needs --method draw and cannot be combined with --probabilities."
+        )
     if len(files) > 2:
         raise click.UsageError(f"Give DATA, or MODEL and DATA; got {len(files)} files.")
     # scikit-learn takes a second to import, which other commands need not wait for.
@@ -99,7 +103,7 @@ def command(
     raw = read_raw(files[-1], reader)
     if len(files) == 1:
         weights, table = _split(raw, reader)
-        imputer = JointImputer(rank or "auto", **asked, **reader.wishes())
+        imputer = JointImputer(rank or "auto", **asked, **reader.column_options())
         imputer.fit(table, **weights.given)
         if save is not None:
             imputer.save(save, notes={"source": source_name(files[0]), "seed": seed})
@@ -141,11 +145,11 @@ def _load(
     # As above.
     from rejoint.estimators.imputer.joint_imputer import KIND, JointImputer
 
-    wishes = [value for value in reader.wishes().values() if value]
-    if wishes or save is not None or rank is not None or reader.weights().given:
+    column_options = [value for value in reader.column_options().values() if value]
+    if column_options or save is not None or rank is not None or reader.weights().given:
         raise click.UsageError(
-            "The model says how columns are read: --rank, --save, --bins, --levels, --ordinal, "
-            "--nominal and weights go with DATA alone."
+            "The model defines how columns are read: --rank, --save, --bins, --levels, --ordinal, "
+            "--nominal and weights can only be used with DATA alone."
         )
     saved = load_saved(path)
     imputer = JointImputer.of_saved(saved)
@@ -158,7 +162,7 @@ def _load(
             else ""
         )
         remark(
-            "The joint fills in by its own answers; `rejoint impute DATA` fits an imputer, which "
+            "The joint model fills the cells itself; `rejoint impute DATA` fits an imputer, which "
             f"is more accurate for numbers.{more}"
         )
     return imputer

@@ -44,10 +44,10 @@ _CLASSES = 12  # shown side by side
 
 @click.command("inspect", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
-@click.option("--data", metavar="DATA", help="Records to hold the model against.")
-@click.option("--tables", metavar="DIR", help="Tables to hold the model against.")
-@click.option("--variables", metavar="A,B,...", help="Profiles of these only.")
-@click.option("--plot", metavar="FILE", help="Draw the profiles: .svg, .png, .pdf.")
+@click.option("--data", metavar="DATA", help="Records to compare the model with.")
+@click.option("--tables", metavar="DIR", help="Tables to compare the model with.")
+@click.option("--variables", metavar="A,B,...", help="Show profiles of these variables only.")
+@click.option("--plot", metavar="FILE", help="Plot the profiles to this file: .svg, .png, .pdf.")
 @as_json
 @table_options
 @survey_options
@@ -61,7 +61,7 @@ def command(
     reader: DataReader,
     table_reader: TableReader,
 ) -> None:
-    """Show a model: how it was fitted, weights and profiles of its classes, tables it meets worst.
+    """Show a model: how it was fitted, weights and profiles of its classes, worst-fitting tables.
 
     Without --data or --tables the tables are those that were compared when it was fitted.
     """
@@ -94,7 +94,7 @@ def fit_of(
     records: Records | None,
     tables: Marginals | None,
 ) -> dict[str, Any] | None:
-    """Tables that a model meets worst: of records, of tables, or as its file has them."""
+    """Return the worst-fitting tables of a model: of records, of tables, or of its file."""
     if records is not None and tables is not None:
         raise click.UsageError("Give --data or --tables, not both.")
     if records is not None:
@@ -166,7 +166,7 @@ def _show_profiles(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any]) 
             rows.append([name if i == 0 else "", level, f"{overall[i]:.3f}", *cells])
     show_table(("variable", "level", "overall", *titles), rows, left=2)
     if groups and pmf.mixture is not pmf:
-        echo("Classes are those of one representative model; overall is the posterior mean.")
+        echo("The classes are those of one representative model; overall is the posterior mean.")
     if not groups:
         echo("Its classes are parts of an average, not groups of records; --json has them.")
     elif pmf.rank > _CLASSES:
@@ -201,7 +201,9 @@ def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
         for table in fit["tables"][:most]
     ]
     order = describe_order(fit["tables"])
-    title = f"Tables met worst, of {fit['checked']:,}, {order} (share of the mass in wrong cells):"
+    title = (
+        f"Worst-fitting of {fit['checked']:,} tables, {order} (share of the mass in wrong cells):"
+    )
     show_table(("table", "distance", "by chance", "records"), rows, title=title)
 
 

@@ -30,9 +30,9 @@ from rejoint.records.survey_design import WeightArguments
 
 Callback = Callable[..., Any]
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON, for programs.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Source of chance."
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
 )
 
 
@@ -46,34 +46,37 @@ def rows_output(what: str) -> Callable[[Callback], Callback]:
     return lambda command: output_option(what)(spreadsheet_option(command))
 
 
-rows_option = rows_output("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
-model_option = output_option("The model file; .json makes it text.", required=True)
+rows_option = rows_output(
+    "Output file; its name sets the format: .csv, .tsv, .jsonl, .parquet, .arrow; .gz compresses."
+)
+model_option = output_option("The model file; .json writes it as text.", required=True)
 rank_option = click.option(
-    "--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it."
+    "--rank", type=click.IntRange(min=1), help="Number of classes; chosen automatically by default."
 )
 max_classes_option = click.option(
     "--max-classes",
     type=click.IntRange(min=1),
-    help="Largest number of classes of the model that answers: asking, files and pages cost by it.",
+    help="Largest number of classes of the model that answers; it sets the cost of questions, "
+    "files and pages.",
 )
 
 budget_option = click.option(
     "--budget",
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="SECONDS",
-    help="About how long the search for a number of classes may compute; 20 without it.",
+    help="Approximate time limit of the search for the number of classes; 20 by default.",
 )
 solver_option = click.option(
     "--solver",
     type=click.Choice(["auto", "ml", "map", "bayes"]),
     default="auto",
     show_default=True,
-    help="Likelihood, with a prior, or averaged over the posterior.",
+    help="Maximum likelihood (ml), with a prior (map), or averaged over the posterior (bayes).",
 )
 draws_option = click.option(
     "--draws/--no-draws",
     default=True,
-    help="Whether posterior draws, for credible intervals, go into the file (some kB to 8 MB).",
+    help="Whether to store posterior draws, for credible intervals, in the file (some kB to 8 MB).",
 )
 subsets_option = click.option(
     "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
@@ -88,47 +91,57 @@ def choose_format() -> Any:
 
 
 _TEXT = [
-    click.option("--delimiter", metavar="CHAR", help="Between cells; guessed by default."),
-    click.option("--encoding", metavar="NAME", help="Of the text; guessed by default."),
+    click.option(
+        "--delimiter", metavar="CHAR", help="Delimiter between cells; guessed by default."
+    ),
+    click.option("--encoding", metavar="NAME", help="Encoding of the text; guessed by default."),
 ]
 _FILE = [
     click.option(
         "--missing",
         multiple=True,
         metavar="TEXT",
-        help="A text that means an empty cell, beside the usual ones (nothing, ?, NA, NaN, null, "
-        "...). Can be given more than once.",
+        help="A text that marks an empty cell, in addition to the usual ones (nothing, ?, NA, NaN, "
+        "null, ...). Can be given more than once.",
     ),
-    click.option("--only-missing", is_flag=True, help="Only --missing, not the usual ones."),
+    click.option("--only-missing", is_flag=True, help="Use only --missing, not the usual texts."),
     *_TEXT,
     click.option(  # no click.Choice: formats are added later
         "--format",
         metavar=f"[{'|'.join(FORMATS)}]",
         callback=lambda ctx, param, value: value and choose_format().convert(value, param, ctx),
         shell_complete=lambda *found: choose_format().shell_complete(*found),
-        help="Where the name of the file does not say it.",
+        help="File format, if the file name does not show it.",
     ),
-    click.option("--names", metavar="A,B,...", help="Names of the columns; there is no header."),
+    click.option(
+        "--names", metavar="A,B,...", help="Names of the columns of a file without a header."
+    ),
 ]
 
-_WEIGHT = click.option("--weight", metavar="COLUMN", help="How many times each record counts.")
+_WEIGHT = click.option(
+    "--weight", metavar="COLUMN", help="Column that holds how many times each record counts."
+)
 
 _SURVEY = [
     click.option(
         "--survey-weight",
         metavar="COLUMN",
-        help="How many people each record stands for, at any scale: intervals allow for the design "
-        "effect.",
+        help="Column of survey weights (how many people each record stands for, at any scale); "
+        "intervals allow for the design effect.",
     ),
-    click.option("--strata", metavar="COLUMN", help="The stratum of each record."),
     click.option(
-        "--clusters", metavar="COLUMN", help="The cluster (sampling unit) of each record."
+        "--strata", metavar="COLUMN", help="Column that holds the stratum of each record."
+    ),
+    click.option(
+        "--clusters",
+        metavar="COLUMN",
+        help="Column that holds the cluster (sampling unit) of each record.",
     ),
 ]
 
 _COLUMNS = [
-    click.option("--columns", multiple=True, metavar="A,B,...", help="Only these."),
-    click.option("--without", multiple=True, metavar="A,B,...", help="All but these."),
+    click.option("--columns", multiple=True, metavar="A,B,...", help="Use only these columns."),
+    click.option("--without", multiple=True, metavar="A,B,...", help="Use all columns but these."),
     click.option(
         "--ordinal", multiple=True, metavar="A,B,...", help="Columns whose levels have an order."
     ),
@@ -136,7 +149,7 @@ _COLUMNS = [
         "--nominal",
         multiple=True,
         metavar="A,B,...",
-        help="Columns whose levels have no order, each number or text a level.",
+        help="Columns whose levels have no order; each number or text is a level.",
     ),
     click.option(
         "--levels", multiple=True, metavar="A=X,Y,...", help="Levels of a column, in order."
@@ -145,20 +158,20 @@ _COLUMNS = [
         "--bins",
         multiple=True,
         metavar="[A=]N|EDGES|none",
-        help="Cut numbers into N quantile bins (without A= those of every column), at edges "
-        "(A=0,18,65,99), or not at all. Many distinct numbers get 15 bins by default, 25 from "
-        "750 records on.",
+        help="Cut numbers into N quantile bins (without A=, in every column), at edges "
+        "(A=0,18,65,99), or not at all. Columns of many distinct numbers get 15 bins by "
+        "default, 25 for 750 records or more.",
     ),
 ]
 
 
 @dataclass(frozen=True)
 class DataReader:
-    """How data are written, and what is to be made of their columns.
+    """Options for reading a data file and for its columns.
 
     Examples
     --------
-    >>> DataReader(bins=("age=3", "size=none")).wishes()["bins"]
+    >>> DataReader(bins=("age=3", "size=none")).column_options()["bins"]
     {'age': 3, 'size': None}
     """
 
@@ -180,28 +193,28 @@ class DataReader:
     bins: Sequence[str] = ()
 
     def read(self, path: str, domain: Domain | None = None) -> Records:
-        """All records of a file, over a domain or over what its columns and the wishes make."""
-        rest = self.wishes() if domain is None else {"domain": domain}
+        """Return all records of a file, over a domain or the one that its columns define."""
+        rest = self.column_options() if domain is None else {"domain": domain}
         return read(path, **self.weights().given, **self.file(), **rest)
 
     def frame(self, path: str) -> Frame:
-        """The columns of a file, of which no levels are made yet, with those of its weights."""
+        """Return the columns of a file before encoding, with those of its weights."""
         return read_frame(path, self.weights(), **self.file())
 
     def chunks(self, path: str) -> Iterator[Records]:
-        """The same in parts."""
-        return read_chunks(path, **self.weights().given, **self.file(), **self.wishes())
+        """Yield the records of a file in parts."""
+        return read_chunks(path, **self.weights().given, **self.file(), **self.column_options())
 
     def scan(self, path: str) -> Scan:
-        """The same, to be read any number of times."""
-        return scan(path, **self.weights().given, **self.file(), **self.wishes())
+        """Return the records of a file as a scan, for any number of passes."""
+        return scan(path, **self.weights().given, **self.file(), **self.column_options())
 
     def weights(self) -> WeightArguments:
-        """The columns that weigh the records."""
+        """Return the columns that hold weights."""
         return WeightArguments(self.weight, self.survey_weight, self.strata, self.clusters)
 
     def file(self) -> dict[str, Any]:
-        """Options of the file, as ``rejoint.read`` takes them."""
+        """Return options of the file, as ``rejoint.read`` takes them."""
         if self.only_missing and not self.missing:
             raise click.UsageError("--only-missing needs --missing: which texts are empty cells?")
         if self.columns and not split_names(self.columns):
@@ -217,8 +230,8 @@ class DataReader:
             "without": split_names(self.without),
         }
 
-    def wishes(self) -> dict[str, Any]:
-        """What was said about columns, as ``rejoint.read`` takes it."""
+    def column_options(self) -> dict[str, Any]:
+        """Return options of columns, as ``rejoint.read`` takes them."""
         kinds = dict.fromkeys(split_names(self.ordinal), "ordinal")
         for name in split_names(self.nominal):
             if name in kinds:
@@ -294,12 +307,12 @@ def domain_options(callback: Callback) -> Callback:
 
 
 def survey_options(callback: Callback) -> Callback:
-    """The same with survey weights, where the records are held against the model."""
+    """Add the same options with survey weights, for comparing records with a model."""
     return _gathered([*_FILE, _WEIGHT, *_SURVEY], callback)
 
 
 def file_options(callback: Callback) -> Callback:
-    """Options of a data file whose rows are no records; they become ``reader``."""
+    """Options of a data file whose rows are not records; they become ``reader``."""
     return _gathered(_FILE, callback)
 
 
@@ -307,58 +320,64 @@ _TABLES = [
     click.option(
         "--value",
         metavar="COLUMN",
-        help="The column of the numbers, or which of several numbers for each cell.",
+        help="The column that holds the numbers, or which number to use where each cell has "
+        "several.",
     ),
     click.option(
         "--totals",
         multiple=True,
         metavar="LABEL",
-        help="A label that is a total; none: no label is. Found by their sums by default.",
+        help="A label that is a total; none: no label is. By default totals are found by their "
+        "sums.",
     ),
     click.option(
         "--skip",
         multiple=True,
         metavar="TEXT|N",
-        help="A column or row to leave out, by its label; a number: so many lines at the top.",
+        help="A column or row to leave out, by its label; a number leaves out that many lines at "
+        "the top.",
     ),
     click.option("--sheet", metavar="NAME|N", help="The sheet of a workbook; all by default."),
     click.option(
-        "--decimal", type=click.Choice([".", ","]), help="Told by the numbers by default."
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="Decimal mark; inferred from the numbers by default.",
     ),
     click.option(
         "--same",
         multiple=True,
         metavar="A=B",
-        help="The variable or level A of one table is B of the others.",
+        help="Variable or level A of one table is the same as B of the others.",
     ),
     click.option(
         "--rounded",
         metavar="N",
-        help="Counts were rounded to multiples of N at random; 'nearest N': to the nearest.",
+        help="Counts were rounded to multiples of N at random; 'nearest N': to the nearest "
+        "multiple.",
     ),
     click.option(
         "--suppressed",
         multiple=True,
         metavar="MARK[=LOW..HIGH]",
-        help="A mark of cells that were held back, beside the usual ones (., *, <5, ...), and "
-        "between which numbers they are.",
+        help="A mark of suppressed cells, in addition to the usual ones (., *, <5, ...), and the "
+        "bounds of their numbers.",
     ),
     click.option(
         "--kind",
         type=click.Choice(KINDS),
         default="auto",
         help="What the numbers are: counts, shares, percent, percentages of rows or of columns; "
-        "told by their sums by default.",
+        "inferred from their sums by default.",
     ),
     click.option(
-        "--noisy", is_flag=True, help="The tables are of a sample, or noise was added to them."
+        "--noisy", is_flag=True, help="The tables come from a sample, or noise was added to them."
     ),
 ]
 
 
 @dataclass(frozen=True)
 class TableReader:
-    """How published tables are written.
+    """Options for reading published tables.
 
     Examples
     --------
@@ -380,7 +399,7 @@ class TableReader:
     encoding: str | None = None
 
     def options(self) -> dict[str, Any]:
-        """What was said, as ``Marginals.read`` takes it."""
+        """Return the options as ``Marginals.read`` takes them."""
         said: dict[str, Any] = {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -469,13 +488,13 @@ def load(path: str) -> LowRankPMF:
 
 
 def load_answerer(path: str) -> tuple[LowRankPMF | TargetModel, Mapping[str, Any]]:
-    """Read what answers questions: with the models that predict targets, where a file has them."""
+    """Read the model that answers questions, with those that predict targets if there are any."""
     saved = load_saved(path)
     return of_saved(saved), saved.notes
 
 
 def source_name(data: str) -> str | None:
-    """What the notes call a data file; None for stdin and queries.
+    """Return the name of a data file for the notes; None for stdin and queries.
 
     Examples
     --------
@@ -486,7 +505,7 @@ def source_name(data: str) -> str | None:
 
 
 def origin(notes: Mapping[str, Any]) -> str:
-    """What a model was fitted to, in a few words; empty where its file does not say.
+    """Describe what a model was fitted to; empty if its file does not say.
 
     Examples
     --------

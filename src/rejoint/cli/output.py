@@ -1,4 +1,4 @@
-"""Write rows, tables, pictures and models to stdout or to a file, which is whole or not there."""
+"""Write rows, tables, pictures and models to stdout, or atomically to a file."""
 
 import csv
 import gzip
@@ -142,11 +142,11 @@ def open_output(output: str | None, signature: bytes = b"") -> Iterator[IO[bytes
 
 
 def check_output(output: str, as_json: bool, signature: bytes = SIGNATURE) -> None:
-    """Raise now, and not after a long fit, where a file cannot be written."""
+    """Raise an error if a file cannot be written, before a long fit starts."""
     if output != "-":
         resolve_target(output, signature)
     elif as_json:
-        raise click.UsageError("-o - and --json would both write to stdout: name a file.")
+        raise click.UsageError("-o - and --json would both write to stdout: give -o a file name.")
 
 
 def write_saved(output: str, saved: SavedModel) -> int:
@@ -167,7 +167,7 @@ def end_fit(
     draws: bool,
     as_json: bool,
 ) -> None:
-    """Write the model of a fit, and say what was chosen, how it ended and what is written."""
+    """Write the model of a fit; report what was chosen, how it ended and what was written."""
     pmf = joint_of(model)
     echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
     room = write_saved(output, model.to_saved(to_plain(notes), draws=draws))
@@ -188,7 +188,7 @@ def end_fit(
 
 
 def say_written(output: str, parts: Sequence[str], room: int) -> None:
-    """Say what a fit has written, and whether Ctrl-C has ended it."""
+    """Report what a fit has written, and whether Ctrl-C has ended it."""
     if is_ended():
         echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
         return
@@ -244,7 +244,7 @@ def spreadsheet_option(command: Callback) -> Callback:
 
 
 def is_for_spreadsheet() -> bool:
-    """Whether the command was told that its rows go to a spreadsheet."""
+    """Whether the rows of the command are for a spreadsheet."""
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_FOR_SPREADSHEET))
 

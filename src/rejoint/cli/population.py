@@ -1,4 +1,4 @@
-"""``rejoint population``: synthetic records whose tables are the given ones."""
+"""``rejoint population``: synthetic records that meet given tables."""
 
 import click
 
@@ -29,7 +29,7 @@ Examples:
 @click.argument("model", metavar="[MODEL]", required=False)
 @click.option("-n", "count", type=click.IntRange(min=1), required=True, help="Records.")
 @click.option("--tables", metavar="DIR|FILE", help="Tables to meet in whole numbers.")
-@click.option("--numbers", is_flag=True, help="Numbers that stand for bins, in place of these.")
+@click.option("--numbers", is_flag=True, help="Write representative numbers in place of bins.")
 @rows_option
 @seed_option
 @as_json
@@ -44,21 +44,23 @@ def command(
     as_json: bool,
     table_reader: TableReader,
 ) -> None:
-    """Make a synthetic population: records as the model has them that meet the tables.
+    """Make a synthetic population: records of the model that meet the tables.
 
     The tables are scaled to -n records and rounded so that they still add up; how many records
-    would have to change cell to meet them all is said on stderr. Without a model it is made of
-    the tables, as by fit-tables.
+    would have to change cell to meet them all is reported on stderr. Without a model, one is fitted
+    to the tables, as by fit-tables.
     """
     if model is None and tables is None:
-        raise click.UsageError("Give a model, --tables to make one of, or both.")
+        raise click.UsageError("Give a model, --tables to build one from, or both.")
     known = table_reader.read(tables) if tables else None
     pmf = load(model) if model is not None else _complete(known, seed)
     if known is not None:
         names = known.domain.names
         absent = [name for name in names if name not in pmf.domain]
         if absent:
-            raise ValueError(f"The tables speak of {', '.join(absent)}: the model has no such.")
+            raise ValueError(
+                f"The tables mention {', '.join(absent)}, which the model does not have."
+            )
         rest = [variable for variable in pmf.domain if variable.name not in names]
         joined = Domain((*known.domain, *rest))
         pmf = pmf.project(joined.names).align(joined)

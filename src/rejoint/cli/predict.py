@@ -34,10 +34,14 @@ Examples:
 @click.command("predict", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
-@click.option("--target", metavar="NAME,...", help="What to predict; that of fit-target if any.")
-@click.option("--all", "every", is_flag=True, help="The probability of every level, too.")
-@click.option("--explain", is_flag=True, help="What each column contributes, in log-odds, too.")
-@click.option("--keep", is_flag=True, help="The columns of DATA first.")
+@click.option(
+    "--target", metavar="NAME,...", help="Columns to predict; by default the targets of fit-target."
+)
+@click.option("--all", "every", is_flag=True, help="Also write the probability of every level.")
+@click.option(
+    "--explain", is_flag=True, help="Also write what each column contributes, in log-odds."
+)
+@click.option("--keep", is_flag=True, help="Also write the columns of DATA, first.")
 @rows_option
 @as_json
 @domain_options
@@ -52,10 +56,10 @@ def command(
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Predict a column of each row: its most probable level, and how probable that is.
+    """Predict a column of each row: its most probable level and the probability of it.
 
-    What the column itself holds is not looked at. Where it is there, how often the prediction is
-    right is said on stderr. Empty cells are allowed everywhere. A file of `fit-target` predicts its
+    The values of the column itself are not used. Where they exist, the share of correct predictions
+    is reported on stderr. Empty cells are allowed everywhere. A file of `fit-target` predicts its
     targets from all columns but the targets, by the models that were trained for them, as
     JointClassifier.predict_proba does. The joint model predicts all other columns.
 
@@ -142,7 +146,7 @@ def _judge(pmf: LowRankPMF, records: Records, n: int, table: NDArray[np.float64]
     right = float((table[there].argmax(axis=1) == truth[there]).mean())
     loss = -np.log(np.maximum(table[there, truth[there]], 1e-300)).mean()
     echo(
-        f"{pmf.domain.names[n]}: {right:.1%} right of {len(there):,} rows that have it, log-loss "
+        f"{pmf.domain.names[n]}: {right:.1%} correct in {len(there):,} rows that have it, log-loss "
         f"{loss:.4f}.",
         err=True,
     )

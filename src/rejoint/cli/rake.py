@@ -1,10 +1,10 @@
-"""``rejoint rake``: weights for a survey so that its tables are the given ones."""
+"""``rejoint rake``: weights for a survey so that it meets given tables."""
 
 from typing import Any
 
 import click
 
-from rejoint.cli.group import FAR, echo
+from rejoint.cli.group import EXIT_FAR, echo
 from rejoint.cli.options import (
     DataReader,
     TableReader,
@@ -29,11 +29,15 @@ Examples:
 @click.argument("data", metavar="DATA")
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
 @click.option(
-    "--bounds", metavar="LOW,HIGH", help="Least and most weight, as multiples of the mean."
+    "--bounds", metavar="LOW,HIGH", help="Smallest and largest weight, as multiples of the mean."
 )
-@click.option("--total", type=float, help="What the weights add up to; that of the tables.")
-@click.option("--name", default="weight", show_default=True, help="Of the column of weights.")
-@click.option("--within", type=click.FloatRange(min=0.0), help="Exit code 4 if met less well.")
+@click.option("--total", type=float, help="Sum of the weights; by default that of the tables.")
+@click.option("--name", default="weight", show_default=True, help="Name of the column of weights.")
+@click.option(
+    "--within",
+    type=click.FloatRange(min=0.0),
+    help="Exit with code 4 if a table is missed by more.",
+)
 @rows_option
 @as_json
 @table_options
@@ -66,12 +70,12 @@ def command(
     raw = read_raw(data, reader, known.domain)
     assert raw.records is not None
     if name in raw.names and name != reader.weight:
-        raise ValueError(f"{data} has a column {name!r} already: name another by --name.")
+        raise ValueError(f"{data} already has a column {name!r}: choose another name with --name.")
     start: Any = raw.values(reader.weight) if reader.weight else None
     survey = Records(known.domain, raw.records.codes, start)
     absent = [variable for variable in known.domain.names if variable not in raw.names]
     if absent:
-        raise ValueError(f"The tables speak of {', '.join(absent)}: {data} has no such column.")
+        raise ValueError(f"The tables mention {', '.join(absent)}, but {data} has no such column.")
     found = rake(survey, known, bounds=limits, total=total)
     kept = [at for at, column in enumerate(raw.names) if column != name]
     names = [*(raw.names[at] for at in kept), name]
@@ -79,4 +83,4 @@ def command(
     write_rows(output, names, zip(*columns, strict=True), as_json=as_json)
     echo(f"{found.stop} Design effect {found.design_effect:.3g}.", err=True)
     if within is not None and found.residual > within:
-        raise click.exceptions.Exit(FAR)
+        raise click.exceptions.Exit(EXIT_FAR)

@@ -1,4 +1,4 @@
-"""``rejoint rank``: how many classes the records speak for."""
+"""``rejoint rank``: how many classes the records support."""
 
 from typing import Any
 
@@ -19,18 +19,20 @@ Examples:
 
 @click.command("rank", epilog=EXAMPLES)
 @click.argument("data", metavar="DATA")
-@click.option("--ranks", metavar="1,2,4,...", help="The ranks to compare; found without it.")
+@click.option(
+    "--ranks", metavar="1,2,4,...", help="The ranks to compare; chosen automatically by default."
+)
 @click.option(
     "--criterion",
     type=click.Choice(CRITERIA),
     multiple=True,
     default=["heldout"],
     show_default=True,
-    help="Probability of records left out, information criteria, bound of the evidence; of several "
-    "the first chooses.",
+    help="Probability of held-out records, information criteria, or a bound of the evidence; of "
+    "several, the first one chooses.",
 )
 @budget_option
-@click.option("--plot", metavar="FILE", help="Draw the curve: .svg, .png, .pdf.")
+@click.option("--plot", metavar="FILE", help="Plot the curve to this file: .svg, .png, .pdf.")
 @seed_option
 @as_json
 @data_options
@@ -44,9 +46,9 @@ def command(
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Compare numbers of classes: the curve, the one chosen, and those that tie with it.
+    """Compare numbers of classes: the curve, the chosen number, and those that tie with it.
 
-    Ctrl-C ends the search and prints what there is (exit code 3).
+    Ctrl-C ends the search and prints the results so far (exit code 3).
     """
     try:
         chosen = None if ranks is None else [int(part) for part in ranks.split(",")]

@@ -1,4 +1,4 @@
-"""A data file as it is written, beside what a model makes of it: for filling and adding cells."""
+"""A data file as it is written, next to its records: for filling and adding cells."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ class RawTable(NamedTuple):
     records: Records | None
 
     def is_empty(self, cell: Any) -> bool:
-        """Whether a cell of a column says nothing."""
+        """Whether a cell of a column is empty."""
         return cell.strip() in self.empty if isinstance(cell, str) else is_missing(cell)
 
     def gone(self, name: str) -> NDArray[np.bool_]:
@@ -44,7 +44,9 @@ class RawTable(NamedTuple):
     def values(self, name: str, variable: Variable | None = None) -> list[Any]:
         """A column with numbers as numbers, None where empty; or as the levels of a variable."""
         if name not in self.names:
-            raise ValueError(f"There is no column {name!r}; there are {', '.join(self.names)}.")
+            raise ValueError(
+                f"There is no column {name!r}; the columns are {', '.join(self.names)}."
+            )
         cells = self.columns[self.names.index(name)]
         found = [None if self.is_empty(cell) else cell for cell in cells]
         if variable is not None and all(isinstance(x, str | bool) for x in variable.levels):

@@ -35,22 +35,34 @@ Examples:
     "--rated",
     multiple=True,
     metavar="ITEM=RATING",
-    help="What somebody has rated; ITEM alone where it is only known what was chosen.",
+    help="An item and its rating; ITEM alone where only choices are known.",
 )
 @click.option("--user", metavar="ID", help="A user of the fit, or of DATA.")
-@click.option("--data", metavar="DATA", help="Ratings, from which those of --user are taken.")
+@click.option(
+    "--data", metavar="DATA", help="File of ratings, from which those of --user are taken."
+)
 @click.option("-k", "count", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option(
     "--by",
     type=click.Choice(["score", "probability", "like", "expected"]),
-    help="Order by the score, the probability to choose and like, that to like if chosen, or the "
-    "expected rating; a bundle by probability or like.",
+    help="Order by the score, the probability of choosing and liking, that of liking if chosen, or "
+    "the expected rating; a bundle by probability or like.",
 )
-@click.option("--threshold", type=float, help="The lowest rating that means liked; the top 30 %.")
-@click.option("--among", metavar="A,B,...", help="Only these items.")
-@click.option("--seen", is_flag=True, help="Do not leave out what was rated.")
-@click.option("--bundle", is_flag=True, help="The -k items most probably liked all together.")
-@click.option("--explain", metavar="ITEM", help="Which ratings move the one expected of ITEM.")
+@click.option(
+    "--threshold",
+    type=float,
+    help="The lowest rating that counts as liked; by default the top 30 % of the scale.",
+)
+@click.option("--among", metavar="A,B,...", help="Recommend only these items.")
+@click.option("--seen", is_flag=True, help="Include items that are already rated.")
+@click.option(
+    "--bundle",
+    is_flag=True,
+    help="Recommend the -k items that are most probably all liked together.",
+)
+@click.option(
+    "--explain", metavar="ITEM", help="Show which ratings change the expected rating of ITEM."
+)
 @as_json
 @file_options
 def command(
@@ -68,19 +80,19 @@ def command(
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Recommend items by a model that `rejoint fit-ratings` has made.
+    """Recommend items with a model that `rejoint fit-ratings` has made.
 
-    Somebody new needs no new fit: give what they have rated. What somebody has rated is left out.
+    A new user needs no new fit: give their ratings. Items that the user has rated are left out.
     """
     # scikit-learn takes a second to import, which other commands need not wait for.
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
 
     if data is not None and user is None:
-        raise click.UsageError("--data needs --user, whose ratings to take.")
+        raise click.UsageError("--data needs --user, whose ratings are used.")
     if rated and user is not None and data is None:
         raise click.UsageError("--rated is for somebody new: leave --user out, or give --data too.")
     if bundle and by not in (None, "probability", "like"):
-        raise click.UsageError(f"--bundle goes by probability or like, not by {by}.")
+        raise click.UsageError(f"--bundle can be ordered by probability or like, not by {by}.")
     saved = load_saved(model)
     found = JointRecommender.of_saved(saved, model)
     who: Any = dict(_rated(text, found) for text in rated)

@@ -1,4 +1,4 @@
-"""``rejoint report``: all about a model on one page."""
+"""``rejoint report``: a report about a model on one page."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -116,7 +116,7 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
         if records.design is not None:
             said.append(records.design.text)
     elif number := records_behind(notes):
-        said.append(f"The model rests on {number:,.0f} records.")
+        said.append(f"The model is based on {number:,.0f} records.")
         if (design := SurveyDesign.from_json(notes.get("survey_design"))) is not None:
             said.append(design.text)
     if notes.get("tables"):
@@ -230,12 +230,12 @@ def _fit(fit: Part | None) -> Part | None:
     if known:
         over = sum(t["distance"] > 2.0 * t["chance"] for t in known)
         listed = plural(len(known), "table")
-        said += f" {over:,} of {listed} differ by more than twice the average by chance."
+        said += f" {over:,} of {listed} differ by more than twice the average distance by chance."
     return {"summary": said, "bars": paired_bars(rows)}
 
 
 def _given(pmf: LowRankPMF, notes: Notes) -> Part | None:
-    """Each table as it was read, beside what the model gives."""
+    """Each table as it was read, next to the model's values."""
     tables, left = list_as_read(pmf, notes.get("tables"), most_tables=TABLES)
     if not tables:
         return None
@@ -483,8 +483,8 @@ Examples:
 @click.command("report", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.option("--data", metavar="DATA", help="Records to show beside the model.")
-@click.option("--tables", metavar="DIR", help="Tables to hold the model against.")
-@click.option("--title", help="Of the page; the name of the file by default.")
+@click.option("--tables", metavar="DIR", help="Tables to compare the model with.")
+@click.option("--title", help="Title of the page; the file name by default.")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True)
 @as_json
 @table_options
@@ -501,7 +501,7 @@ def command(
 ) -> None:
     """Write a report: data, empty cells, rank and why, identifiability, fit, classes, dependence.
 
-    One HTML file without scripts that fetches nothing. It has no records in it: only shares,
+    One HTML file that has no scripts and fetches nothing. It has no records in it: only shares,
     and the tables that the model was fitted to, if there are any.
     """
     check_output(output, as_json, signature=b"")

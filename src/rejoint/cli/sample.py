@@ -1,4 +1,4 @@
-"""``rejoint sample``: records that a model makes up."""
+"""``rejoint sample``: records drawn from a model."""
 
 from typing import Any
 
@@ -20,8 +20,10 @@ Examples:
 @click.option(
     "-n", "count", type=click.IntRange(min=0), default=10, show_default=True, help="Records."
 )
-@click.option("--given", metavar="CONDITIONS", help='What they have in common: "a = x, b >= 3".')
-@click.option("--numbers", is_flag=True, help="Numbers that stand for bins, in place of these.")
+@click.option(
+    "--given", metavar="CONDITIONS", help='Conditions that all of them meet: "a = x, b >= 3".'
+)
+@click.option("--numbers", is_flag=True, help="Write representative numbers in place of bins.")
 @rows_option
 @seed_option
 @as_json

@@ -20,9 +20,9 @@ Examples:
 @click.command("score", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
-@click.option("--rows", is_flag=True, help="The log-probability of each row.")
-@click.option("--classes", is_flag=True, help="The probability of each class, for each row.")
-@rows_output("Of --rows and --classes; by its name.")
+@click.option("--rows", is_flag=True, help="Write the log-probability of each row.")
+@click.option("--classes", is_flag=True, help="Write the probability of each class for each row.")
+@rows_output("Output file of --rows and --classes; its name sets the format.")
 @as_json
 @domain_options
 def command(
@@ -36,11 +36,11 @@ def command(
 ) -> None:
     """Score records: the mean logarithm of their probability; empty cells are summed out.
 
-    The higher the better: compare models on records that neither was fitted to.
+    Higher is better: compare models on records that neither was fitted to.
     """
     pmf, notes = load_with_notes(model)
     if output and not (rows or classes):
-        raise click.UsageError("-o goes with --rows or --classes; the score itself is printed.")
+        raise click.UsageError("-o needs --rows or --classes; the score itself is printed.")
     records = reader.read(data, pmf.domain)
     logs = pmf.log_prob(records)
     if rows or classes:

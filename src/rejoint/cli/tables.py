@@ -37,7 +37,11 @@ Examples:
 @click.command("tables", epilog=EXAMPLES)
 @click.argument("data", metavar="DATA")
 @click.option(
-    "-o", "--output", metavar="DIR", required=True, help="The folder; made, or replaced as a whole."
+    "-o",
+    "--output",
+    metavar="DIR",
+    required=True,
+    help="The output folder; created, or replaced as a whole.",
 )
 @click.option("--order", type=click.IntRange(min=1), help="Variables of each table; 3 by default.")
 @subsets_option
@@ -49,7 +53,7 @@ Examples:
 @click.option(
     "--min-count",
     type=click.IntRange(min=2),
-    help="Hold back counts below this, and further cells, so that totals do not give them away.",
+    help="Hold back counts below this, and further cells so that totals do not reveal them.",
 )
 @click.option(
     "--round",
@@ -58,7 +62,11 @@ Examples:
     help="Round counts to multiples of this, up or down at random.",
 )
 @seed_option
-@click.option("--dry-run", is_flag=True, help="Only tell how many tables and how large.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only report how many tables there would be and how large they are.",
+)
 @as_json
 @data_options
 def command(
@@ -74,11 +82,11 @@ def command(
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Count records into cross-tables that can be passed on instead of them.
+    """Count records into cross-tables that can be shared instead of the records.
 
     Each table is counted from the records that have all of its cells. DATA is read in parts, in
     memory that does not grow with it. `rejoint fit-tables DIR` learns a model from the tables.
-    --min-count and --round protect small counts, and say what that costs in accuracy.
+    --min-count and --round protect small counts, and report what that costs in accuracy.
     """
     if subsets and (order or sample):
         raise click.UsageError("Give --subset, or --order (with or without --sample), not both.")
@@ -119,7 +127,8 @@ def _cost(protection: Protection) -> str:
     small, further = protection.small, protection.further
     held = f" Held back: {plural(small, 'small count')} and {plural(further, 'further cell')}."
     cost = (
-        f" What is left differs from the counted tables by {format_number(float(distance.mean()))} "
-        f"of the mass on average, at most by {format_number(float(distance.max()))} ({worst})."
+        " The written tables differ from the counted ones by "
+        f"{format_number(float(distance.mean()))} of the mass on average and by at most "
+        f"{format_number(float(distance.max()))} ({worst})."
     )
     return (held if protection.small else "") + cost

@@ -133,8 +133,8 @@ def _download(source: SourceFile, instead: str) -> bytes:
         raise FetchError(
             f"{source.url} answered with {len(content)} bytes that are not the file expected"
             f"{f' ({missing} more did not arrive)' if missing else ''}: their SHA-256 is "
-            f"{_digest(content)}, not {source.sha256}. Nothing was kept. Try again; "
-            f"if it stays so, the source has changed. {offline_advice(instead)}"
+            f"{_digest(content)}, not {source.sha256}. Nothing was kept. Try again; if this "
+            f"persists, the source has changed. {offline_advice(instead)}"
         )
     return content
 

@@ -12,7 +12,7 @@ from rejoint.text import nearest
 
 
 def adult(*, backend: Backend | None = None) -> Any:
-    """Adult, or "Census Income": 48,842 persons, 15 columns, and which ``split`` a row is of.
+    """Adult, or "Census Income": 48,842 persons, 15 columns, and the ``split`` of each row.
 
     Missing: 6,465 cells of ``workclass``, ``occupation`` and ``native-country``. CC BY 4.0.
     B. Becker, R. Kohavi, "Adult", UCI Machine Learning Repository, 1996,
@@ -97,7 +97,7 @@ def credit(
 def heart(
     which: Literal["cleveland", "statlog"] = "cleveland", *, backend: Backend | None = None
 ) -> Any:
-    """Heart disease: 13 findings of patients, and what was found in the end.
+    """Heart disease: 13 findings of patients, and their diagnosis.
 
     CC BY 4.0. A. Janosi, W. Steinbrunn, M. Pfisterer, R. Detrano, "Heart Disease", UCI Machine
     Learning Repository, 1989, https://doi.org/10.24432/C52P4X; "Statlog (Heart)", UCI Machine

@@ -53,7 +53,7 @@ def remove_cells(
     0.3
     """
     if not 0.0 <= share <= 1.0:
-        raise ValueError(f"share is the probability of a cell to be removed, 0 to 1; got {share}.")
+        raise ValueError(f"share is the probability that a cell is removed, 0 to 1; got {share}.")
     records = Records.of(data, kinds=kinds, levels=levels, bins=bins)
     rng = np.random.default_rng(random_state)
     gone = rng.random(records.codes.shape) < share

@@ -100,7 +100,7 @@ Column = Coded | Numbers
 
 
 def advice(kind: object) -> str:
-    """Say what to do about a type of values that cannot be labels.
+    """Return advice on a type of values that cannot be labels.
 
     Examples
     --------
@@ -111,9 +111,8 @@ column out'
     text = str(kind)
     if any(word in text.lower() for word in ("date", "time", "duration", "period")):
         return (
-            "dates and times are no labels; take from them what matters, "
-            "as text or a number (the year, the month, the weekday, the hours passed), or leave "
-            "the column out"
+            "dates and times cannot be labels; extract what matters, as text or a number (the "
+            "year, the month, the weekday, the hours passed), or leave the column out"
         )
     return (
         "labels are text, numbers and booleans; turn the values into one of these, or leave the "
@@ -144,7 +143,7 @@ def column_of_distinct(
         try:
             label = native(value)
         except (TypeError, UnicodeDecodeError):
-            raise no_label(name, int(np.argmax(codes == i)), value) from None
+            raise label_error(name, int(np.argmax(codes == i)), value) from None
         table[i] = labels.setdefault(label, len(labels))
     same = np.array_equal(table[:-1], np.arange(len(distinct)))
     return Coded(_whole(labels), codes if same else table[codes], declared, ordered)
@@ -158,12 +157,12 @@ def _whole(labels: Iterable[Level]) -> tuple[Level, ...]:
     return labels
 
 
-def no_label(name: str, row: int, value: object) -> LabelError:
+def label_error(name: str, row: int, value: object) -> LabelError:
     """Return the error for a value that cannot be a label.
 
     Examples
     --------
-    >>> no_label("x", 3, [1])
+    >>> label_error("x", 3, [1])
     LabelError("Variable 'x', row 3: [1] is a list: labels are text, numbers and booleans; \
 turn the values into one of these, or leave the column out.")
     """
@@ -262,7 +261,7 @@ def column_of_objects(values: Sequence[Any], name: str) -> Column:
         places: dict[Any, int] = dict.fromkeys(values, 0)
     except TypeError:
         row = next(i for i, v in enumerate(values) if not _hashable(v))
-        raise no_label(name, row, values[row]) from None
+        raise label_error(name, row, values[row]) from None
     distinct = list(places)
     for i, value in enumerate(distinct):
         places[value] = i
@@ -333,7 +332,7 @@ def _hashable(value: object) -> bool:
 
 
 def check_column(column: object, name: object) -> None:
-    """Raise an error for what is no column: a single value, or values without an order.
+    """Raise an error for what is not a column: a single value, or values without order.
 
     Examples
     --------

@@ -179,14 +179,14 @@ class Domain:
 
 
 def refuse_duplicates(names: Iterable[str]) -> None:
-    """Raise an error that names every name that is there more than once.
+    """Raise an error that lists every name that occurs more than once.
 
     Examples
     --------
     >>> refuse_duplicates(["a", "b", "a"])
     Traceback (most recent call last):
     ...
-    ValueError: Two or more variables are called 'a': each needs a name of its own (names are \
+    ValueError: Two or more variables are called 'a': each needs its own name (names are \
 compared as text).
     """
     seen: dict[str, int] = {}
@@ -196,7 +196,7 @@ compared as text).
     if twice:
         raise ValueError(
             f"Two or more variables are called {show(twice)}: "
-            "each needs a name of its own (names are compared as text)."
+            "each needs its own name (names are compared as text)."
         )
 
 
@@ -257,7 +257,7 @@ def _level_from_json(plain: Any) -> Level:
 
 
 def positions(domain: Domain, names: str | Iterable[Hashable]) -> tuple[int, ...]:
-    """Positions of the variables asked for; one that is asked for twice is an error.
+    """Return the positions of the requested variables; a repeated one is an error.
 
     Examples
     --------
@@ -266,14 +266,14 @@ def positions(domain: Domain, names: str | Iterable[Hashable]) -> tuple[int, ...
     >>> positions(Domain.of({"a": 2, "b": 3}), ["b", "b"])
     Traceback (most recent call last):
     ...
-    ValueError: Variable 'b' is asked for twice: name each one once.
+    ValueError: Variable 'b' is requested twice: name each variable once.
     """
     asked = domain.indices(names)
     seen: set[int] = set()
     for n in asked:
         if n in seen:
             raise ValueError(
-                f"Variable {domain.names[n]!r} is asked for twice: name each one once."
+                f"Variable {domain.names[n]!r} is requested twice: name each variable once."
             )
         seen.add(n)
     return asked
@@ -291,7 +291,8 @@ def level_order(domain: Domain, wanted: Domain) -> list[NDArray[np.intp]]:
         odd = sorted(set(domain.names) ^ set(wanted.names))
         raise ValueError(
             f"The two have different variables: {', '.join(map(repr, odd[:5]))} "
-            f"{'is' if len(odd) == 1 else 'are'} in one only. Project both on what they share."
+            f"{'is' if len(odd) == 1 else 'are'} in one only. Project both onto their common "
+            "variables."
         )
     orders = []
     for variable in wanted:

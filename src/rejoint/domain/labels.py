@@ -303,7 +303,7 @@ def native(value: object) -> Level:
     >>> native((1, 2))
     Traceback (most recent call last):
     ...
-    rejoint.domain.labels.LabelError: (1, 2) is a tuple, which is no label: labels are text, \
+    rejoint.domain.labels.LabelError: (1, 2) is a tuple, which cannot be a label: labels are text, \
 numbers and booleans
     """
     if type(value) in (str, int, float, bool, Bin):
@@ -319,8 +319,8 @@ numbers and booleans
     if isinstance(value, (Real, Decimal, Fraction)):
         return float(value)
     raise LabelError(
-        f"{value!r} is a {type(value).__name__}, which is no label: "
-        "labels are text, numbers and booleans"
+        f"{value!r} is a {type(value).__name__}, which cannot be a label: labels are text, numbers "
+        "and booleans"
     )
 
 
@@ -390,7 +390,7 @@ def checked_levels(name: str, levels: Iterable[object]) -> tuple[Level, ...]:
         if isinstance(label, str):
             check_text(label, f"Variable {name!r}: level")
         if label in labels:
-            raise ValueError(f"Variable {name!r}: level {label!r} is there twice.")
+            raise ValueError(f"Variable {name!r}: level {label!r} appears twice.")
         labels[label] = None
     if not labels:
         raise ValueError(f"Variable {name!r} has no levels: it needs at least one.")
@@ -400,7 +400,7 @@ def checked_levels(name: str, levels: Iterable[object]) -> tuple[Level, ...]:
 def checked_representatives(
     name: str, levels: tuple[Level, ...], kind: str, stand_ins: Iterable[float] | None
 ) -> tuple[float, ...] | None:
-    """Return the number that stands for each bin, None where the levels are no bins.
+    """Return the number that stands for each bin, None if the levels are not bins.
 
     Examples
     --------

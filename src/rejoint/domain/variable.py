@@ -33,7 +33,7 @@ MOST_UNKNOWN = 10_000
 
 
 class Unknown(NamedTuple):
-    """Labels that are no level: which (or more), in how many cells, and the first row with one.
+    """Labels that are not levels: which ones, in how many cells, and the first row with one.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
 
 
 def unknown_error(name: str, levels: tuple[Level, ...], unknown: Unknown) -> ValueError:
-    """Return the error for labels that are no level.
+    """Return the error for labels that are not levels.
 
     Examples
     --------
@@ -91,20 +91,20 @@ or leave the cell empty.")
 
 
 def unknown_text(name: str, levels: tuple[Level, ...], unknown: Unknown) -> str:
-    """Return the remark for labels that are no level.
+    """Return the remark for labels that are not levels.
 
     Examples
     --------
     >>> unknown_text("x", ("a", "b"), Unknown(("c",), 1, 7))
-    "Variable 'x': 1 cell with labels that are no level, missing now: 'c'."
+    "Variable 'x': 1 cell with labels that are not levels, treated as missing: 'c'."
     """
     binned = isinstance(levels[0], Bin)
-    what = "numbers outside all bins" if binned else "labels that are no level"
+    what = "numbers outside all bins" if binned else "labels that are not levels"
     cells = "1 cell" if unknown.cells == 1 else f"{unknown.cells:,} cells"
     labels = show(unknown.labels)
     if unknown.are_more:
         labels = labels.replace("... (", "... (more than ")
-    return f"Variable {name!r}: {cells} with {what}, missing now: {labels}."
+    return f"Variable {name!r}: {cells} with {what}, treated as missing: {labels}."
 
 
 def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unknown | None]:
@@ -131,7 +131,7 @@ def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unk
 
 
 def code_of(levels: tuple[Level, ...], codes: Mapping[Level, int], label: Level) -> int:
-    """Return the code of one label, -2 if it is no level; bins hold numbers and go by their text.
+    """Return the code of one label, -2 if it is not a level; bins match numbers or their text.
 
     Examples
     --------
@@ -279,7 +279,7 @@ class Variable:
         column : sequence
             Labels; numbers or bins where the variable is binned.
         handle_unknown : {"missing", "error"}, default "missing"
-            What to do with labels that are no level: count them as missing, with a
+            What to do with labels that are not levels: count them as missing, with a
             `Remark`, or raise an error.
 
         Returns
@@ -368,7 +368,7 @@ Domain or leave the cell empty.
         words = [level for level in self.levels if not is_number(level)]
         if words:
             raise ValueError(
-                f"Variable {self.name!r} has levels that are no numbers ({show(words)}): "
+                f"Variable {self.name!r} has levels that are not numbers ({show(words)}): "
                 "it has a mode, but no mean or other expectation."
             )
         try:

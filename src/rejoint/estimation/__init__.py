@@ -1,4 +1,4 @@
-"""From records to the joint: likelihood and Bayes, on incomplete records.
+"""Estimation of the joint from incomplete records, by likelihood and Bayes.
 
 estimate           estimate: rank, starts, fit and answer, for records in memory and beyond
 policy             Policy: every tuned number of a fit to records

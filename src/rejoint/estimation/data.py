@@ -1,4 +1,4 @@
-"""Data: what estimators see of records, wherever these are.
+"""Data: records as estimators see them, in memory or read in parts.
 
 Every estimator works by sums over records. :class:`InMemory` adds them up at once,
 :class:`Parted` part by part, so that the records need not fit into memory, and wrappers such as
@@ -87,15 +87,15 @@ class Data(ABC):
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """What tells these data from others."""
+        """Text that identifies these data."""
 
     @abstractmethod
     def expect(self, model: Model) -> Expected:
-        """One pass (E-step); the parameters need not be normalized."""
+        """Make one pass (E-step); the parameters need not be normalized."""
 
     @abstractmethod
     def draw(self, model: Model, rng: np.random.Generator) -> Expected:
-        """The same with a class drawn for each record; of whole weights counts are whole."""
+        """Make one pass that draws a class for each record; whole weights give whole counts."""
 
     @abstractmethod
     def sample(self) -> "Data":
@@ -104,35 +104,35 @@ class Data(ABC):
     @property
     @abstractmethod
     def records(self) -> "InMemory":
-        """The records behind them, which must be in memory."""
+        """The underlying records, which must be in memory."""
 
     @property
     @abstractmethod
     def cells(self) -> int:
-        """Cells that a pass goes through, which its cost is in proportion to."""
+        """Number of cells that a pass visits; its cost is proportional to it."""
 
     def with_records(self, records: "InMemory") -> "Data":
-        """The same over other records in memory."""
+        """Return the same data over other records in memory."""
         raise TypeError(f"{type(self).__name__} is not over records in memory.")
 
     def take(self, rows: NDArray[np.intp], weight: FloatArray) -> "Data":
-        """Some of the records in memory, with other weights."""
+        """Return some of the records in memory, with other weights."""
         return self.with_records(self.records.take(rows, weight))
 
     def reweight(self, weight: FloatArray) -> "Data":
-        """The records in memory of positive weight, with that weight."""
+        """Return the records in memory of positive weight, with that weight."""
         return self.with_records(self.records.reweight(weight))
 
     def observations(self) -> "Data":
-        """One row for each observation, where weights do not count copies; otherwise itself."""
+        """Return one row for each observation if weights do not count copies, else the data."""
         return self.with_records(self.records.observations())
 
     def merge(self) -> "Data":
-        """The same with identical records merged."""
+        """Return the same data with identical records merged."""
         return self.with_records(self.records.merge())
 
     def alone(self) -> "Data":
-        """The same for work beside others: one thread."""
+        """Return the same data for one thread, to be used in parallel with others."""
         return self.with_records(self.records.alone())
 
     @cached_property
@@ -147,11 +147,11 @@ class Data(ABC):
 
     @cached_property
     def concentration_unit(self) -> FloatArray:
-        """What concentrations of priors are in proportion to: the numbers of levels, (N,)."""
+        """Unit of the concentrations of priors: the numbers of levels, (N,)."""
         return np.asarray(self.layout.levels, dtype=np.float64)
 
     def observed(self, model: Model) -> Model:
-        """The model of the levels themselves, where another one is estimated."""
+        """Return the model of the levels themselves if another one is estimated."""
         return model
 
     def log_prob(self, model: Model) -> FloatArray:
@@ -161,7 +161,7 @@ class Data(ABC):
         return kernels.class_log_prob(records.codes, *parts)
 
     def error(self, objective: float) -> float:
-        """The objective of a likelihood has no size to be measured against."""
+        """Return NaN: the objective of a likelihood has no scale to compare with."""
         return float("nan")
 
     def to_pmf(
@@ -171,7 +171,7 @@ class Data(ABC):
         mixture: Model | None = None,
         gaps: Sequence[TableGap] = (),
     ) -> LowRankPMF:
-        """The model with its labels; posterior draws and their mean, of the levels themselves."""
+        """Return the model with its labels, its posterior draws and their mean."""
         seen, domain = self.observed(model), self.domain
         kept = Draws.of_models(draws, domain, LowRankPMF).to_carry()
         answer = None if mixture is None else LowRankPMF(mixture.weights, mixture.parts, domain)
@@ -216,7 +216,7 @@ class InMemory(Data):
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells these records from others."""
+        """Text that identifies these records."""
         return digest("records", self.domain, self.codes, self.weight)
 
     @cached_property
@@ -238,7 +238,7 @@ class InMemory(Data):
 
     @cached_property
     def cells(self) -> int:
-        """Cells that a pass goes through; where most hold one code, those that depart from it."""
+        """Number of cells that a pass visits; if most hold one code, only the others count."""
         if isinstance(self.codes, SparseCodes):
             return self.codes.size
         share = departing_share(self.codes)
@@ -247,23 +247,23 @@ class InMemory(Data):
 
     @property
     def records(self) -> "InMemory":
-        """These."""
+        """The data themselves."""
         return self
 
     def sample(self) -> "InMemory":
-        """All of them."""
+        """Return the data themselves, which hold all records."""
         return self
 
     def with_records(self, records: "InMemory") -> "InMemory":
-        """Those."""
+        """Return the data of other records in memory."""
         return records
 
     def alone(self) -> "InMemory":
-        """The same for work beside others: one thread."""
+        """Return the same data for one thread, to be used in parallel with others."""
         return replace(self, threads=1, unmerged=None)
 
     def take(self, rows: NDArray[np.intp], weight: FloatArray) -> "InMemory":
-        """Some of the records, with other weights."""
+        """Return some of the records, with other weights."""
         codes = self.codes[rows]
         return replace(self, codes=codes, weight=weight, unmerged=None, cluster_keys=None)
 
@@ -273,7 +273,7 @@ class InMemory(Data):
         return self.unmerged is None and bool(np.all(self.weight == np.rint(self.weight)))
 
     def observations(self) -> "InMemory":
-        """One row for each observation, where weights do not count copies; otherwise itself."""
+        """Return one row for each observation if weights do not count copies, else the data."""
         if self.unmerged is None:
             return self
         codes, weight = self.unmerged.codes, np.asarray(self.unmerged.sample_weight)
@@ -284,7 +284,7 @@ class InMemory(Data):
         return replace(self, codes=codes, weight=weight, unmerged=None, cluster_keys=keys)
 
     def divide(self, parts: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """The part of each row, at random: a cluster is in one part, and so is a record.
+        """Assign rows to parts at random; the rows of a cluster or record share a part.
 
         Examples
         --------
@@ -298,28 +298,28 @@ class InMemory(Data):
         return np.asarray((rng.permutation(len(keys)) % parts)[which.ravel()])
 
     def merge(self) -> "InMemory":
-        """The same with identical records merged."""
+        """Return the same data with identical records merged."""
         kind = SparseRecords if isinstance(self.codes, SparseCodes) else Records
         merged = kind._trusted(self.domain, self.codes, self.weight).merged()
         return replace(self, codes=merged.codes, weight=np.asarray(merged.sample_weight))
 
     def reweight(self, weight: FloatArray) -> "InMemory":
-        """The records of positive weight, with that weight."""
+        """Return the records of positive weight, with that weight."""
         rows = np.flatnonzero(weight > 0)
         return self.take(rows, weight[rows])
 
     def table(self, rows: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.signedinteger]:
-        """Codes of some of the records, -1 where a value is missing."""
+        """Return codes of some of the records, -1 where a value is missing."""
         found = self.codes[rows]
         return found.to_codes() if isinstance(found, SparseCodes) else np.asarray(found)
 
     def expect(self, model: Model) -> Expected:
-        """One pass (E-step)."""
+        """Make one pass (E-step)."""
         parts = (model.weights, model.factors, self.layout.levels, self.threads)
         return Expected.of(kernels.class_pass(self.codes, self.weight, *parts))
 
     def draw(self, model: Model, rng: np.random.Generator) -> Expected:
-        """One pass with a class drawn for each record."""
+        """Make one pass that draws a class for each record."""
         return draw_classes(self.codes, self.weight, model, rng, self.threads)
 
 
@@ -344,7 +344,7 @@ def departing_share(codes: NDArray[np.signedinteger]) -> float:
 
 
 def round_at_random(weight: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Whole numbers with these means: a record of weight 0.4 is there two times of five.
+    """Draw whole numbers with these means: a weight of 0.4 is one in two cases of five.
 
     Examples
     --------
@@ -405,7 +405,7 @@ class Parted(Data):
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells these records from others."""
+        """Text that identifies these records."""
         return digest(self.scan.stamp, self.layout, self.summary.rows, self.summary.totals)
 
     @property
@@ -425,12 +425,12 @@ class Parted(Data):
 
     @property
     def cells(self) -> int:
-        """Cells that a pass goes through."""
+        """Number of cells that a pass visits."""
         return self.summary.rows * len(self.domain)
 
     @property
     def records(self) -> InMemory:
-        """They are not in memory."""
+        """Raise an error: the records are not in memory."""
         raise TypeError("These records are read part by part: take a sample().")
 
     def sample(self) -> InMemory:
@@ -442,11 +442,11 @@ class Parted(Data):
         return InMemory.of(self.summary.sample)
 
     def expect(self, model: Model) -> Expected:
-        """One pass over all parts."""
+        """Make one pass over all parts."""
         return self._add_up(partial(expect_part, model=model, threads=self.threads), model)
 
     def draw(self, model: Model, rng: np.random.Generator) -> Expected:
-        """One pass over all parts that draws classes; randomness depends on seed and part."""
+        """Make one pass that draws classes; the random numbers depend on seed and part."""
         seed = int(rng.integers(2**62))
         return self._add_up(
             partial(draw_part, model=model, seed=seed, threads=self.threads), model, seed
@@ -479,7 +479,7 @@ class Parted(Data):
 
 
 def expect_part(part: Records, model: Model, threads: int) -> Expected:
-    """The pass over one part; empty records have no information.
+    """Make the pass over one part; empty records have no information.
 
     Examples
     --------
@@ -487,13 +487,13 @@ def expect_part(part: Records, model: Model, threads: int) -> Expected:
     >>> expect_part(part, Model.of([1.0], [[[0.5], [0.5]]]), 1).counts.ravel()
     array([2., 1., 1.])
     """
-    codes, weight = not_empty(part)
+    codes, weight = drop_empty_records(part)
     parts = (model.weights, model.factors, model.layout.levels, threads)
     return Expected.of(kernels.class_pass(codes, weight, *parts))
 
 
 def draw_part(part: Records, number: int, model: Model, seed: int, threads: int) -> Expected:
-    """The same with a class drawn for each record.
+    """Make the pass over one part, with a class drawn for each record.
 
     Examples
     --------
@@ -504,12 +504,12 @@ def draw_part(part: Records, number: int, model: Model, seed: int, threads: int)
            [1., 0.],
            [0., 1.]])
     """
-    codes, weight = not_empty(part)
+    codes, weight = drop_empty_records(part)
     return draw_classes(codes, weight, model, np.random.default_rng([seed, number]), threads)
 
 
-def not_empty(part: Records) -> tuple[Any, FloatArray | None]:
-    """Codes and weights of the records that have a value."""
+def drop_empty_records(part: Records) -> tuple[Any, FloatArray | None]:
+    """Return codes and weights of the records that have a value."""
     codes, weight = part.codes, part.sample_weight
     used = has_value(codes)
     if used.all():

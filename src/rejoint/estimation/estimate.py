@@ -1,4 +1,4 @@
-"""Estimate: from records to the joint, whatever the size of the records and wherever they are."""
+"""Estimate the joint from records in memory, in files or on a cluster."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.check import whole, whole_or_auto
+from rejoint.check import check_positive_int, whole_or_auto
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
@@ -221,7 +221,7 @@ def estimate(
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked of an estimate."""
+    """The arguments of an estimate."""
 
     rank: int | Literal["auto"] = "auto"
     solver: Any = "auto"
@@ -234,13 +234,13 @@ class Request:
 
 
 def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
-    """The policy with a largest number of classes, which may not be below the rank asked for."""
-    most = whole("max_classes", most)
+    """Return the policy with a limit of classes, which must not be below the requested rank."""
+    most = check_positive_int("max_classes", most)
     if not isinstance(rank, str) and most < rank:
         raise ValueError(
             Message(
                 "{most} is below {rank}: the model that answers has at least as many classes as "
-                "were asked for. Give {enough} or more, or a smaller rank.",
+                "were requested. Give {enough} or more, or a smaller rank.",
                 most=Argument("max_classes", most),
                 rank=Argument("rank", int(rank)),
                 enough=Argument("max_classes", int(rank)),
@@ -252,19 +252,19 @@ def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
 def read_labels(
     source: Scan | BaseRecords, labels: Any, rank: int | str, start: LowRankPMF | None
 ) -> LabelledStart:
-    """The labels that a fit starts from, or the reason why it cannot."""
+    """Return the labels that a fit starts from, or raise an error if it cannot."""
     if isinstance(source, Scan):
         raise ValueError(
             "start_labels needs records in memory, and a Scan is read part by part: fit a part of "
             "the records with start_labels, and give its pmf as start to the fit of the Scan."
         )
     if start is not None:
-        raise ValueError("start and start_labels are two places to start at: give one of them.")
+        raise ValueError("start and start_labels both set where the fit starts: give one of them.")
     return LabelledStart.of(source, labels, rank)
 
 
 def fingerprint(source: Scan | BaseRecords) -> str:
-    """What tells the data of a checkpoint from others."""
+    """Return a text that identifies the data of a checkpoint."""
     if isinstance(source, Scan):
         design = () if source.design is None else (repr(source.design),)
         return digest(source.stamp, source.names, source.domain.shape, *design)
@@ -308,7 +308,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     policy, small = request.policy, data.sample()
     smooth = smooth_variables(data.domain, request.smooth, request.solver)
     # What is not possible is refused before the long part.
-    n_init = None if request.n_init is None else whole("n_init", request.n_init)
+    n_init = None if request.n_init is None else check_positive_int("n_init", request.n_init)
     asked = whole_or_auto("rank", request.rank)
     solver, why = choose_solver(data, 1 if asked == "auto" else asked, request)
     start_at(request.start, small, request.rank)
@@ -383,18 +383,18 @@ def _interrupted_result(data: Data, choice: str, model: Model) -> FitResult:
 
 
 def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
-    """The estimator to take, and why."""
+    """Return the estimator to use, and why."""
     solver, policy = request.solver, request.policy
     if isinstance(solver, Bayes) or is_solver(solver):
-        return solver, f"{type(solver).__name__} was asked for."
+        return solver, f"{type(solver).__name__} was requested."
     if not isinstance(solver, str) or solver not in ("auto", "ml", "map", "bayes"):
         given = repr(solver) if isinstance(solver, str) else f"a {type(solver).__name__}"
         raise ValueError(
-            f"solver={given} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
+            f"solver={given} is not supported; use 'auto', 'ml', 'map', 'bayes', or an object such "
             "as rejoint.estimation.Em(). Solvers for tables belong to rj.factorize."
         )
     if solver != "auto":
-        asked = Message("{solver} was asked for.", solver=Argument("solver", solver))
+        asked = Message("{solver} was requested.", solver=Argument("solver", solver))
         return default_bayes(data, policy) if solver == "bayes" else solver, asked
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{data.total:,.0f} records for {parameters:,} parameters"
@@ -418,13 +418,13 @@ def default_bayes(data: Data, policy: Policy) -> Bayes:
 
 
 def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Model]:
-    """A given model as the only start; none if there is none."""
+    """Return a given model as the only start; none if there is none."""
     if start is None:
         return []
     if not isinstance(start, LowRankPMF):
         raise ValueError(f"start must be a LowRankPMF, got {start!r}.")
     if start.rank != rank:
-        asked = f"rank={rank!r} was asked for"
+        asked = f"rank={rank!r} was requested"
         raise ValueError(f"start has rank {start.rank}, but {asked}: give rank={start.rank}.")
     start = start.align(data.domain)
     factors = np.vstack(start.factors)
@@ -440,14 +440,14 @@ def describe_smoothing(time: float) -> str:
     Examples
     --------
     >>> describe_smoothing(0.4)
-    'Smooth columns: held-out likelihood chose that levels spread by 6% of their number.'
+    'Smoothed columns: the held-out likelihood chose a spread of 6% of the number of levels.'
     """
     if time == 0:
-        return "Columns are not smooth: no spread tried raises the held-out likelihood."
+        return "Columns are not smoothed: no spread that was tried raises the held-out likelihood."
     share = np.sqrt(2 * time) / TIME_LEVELS
     return (
-        f"Smooth columns: held-out likelihood chose that levels spread by {share:.0%} of their "
-        "number."
+        f"Smoothed columns: the held-out likelihood chose a spread of {share:.0%} of the number of "
+        "levels."
     )
 
 
@@ -824,7 +824,7 @@ class Fit:
 
 
 def describe_gaps(gaps: Sequence[TableGap]) -> str:
-    """Say in which tables the records differ most from a model.
+    """Describe in which tables the records differ most from a model.
 
     Examples
     --------
@@ -833,7 +833,7 @@ def describe_gaps(gaps: Sequence[TableGap]) -> str:
     """
     if not gaps:
         return ""
-    more = f" {plural(len(gaps) - 1, 'other table')} differ, too (pmf.gaps)." * (len(gaps) > 1)
+    more = f" {plural(len(gaps) - 1, 'other table')} also differ (pmf.gaps)." * (len(gaps) > 1)
     return f"{gaps[0].text}{more}"
 
 
@@ -869,7 +869,7 @@ def evident_concentrations(data: Data, model: Model, policy: Policy) -> FloatArr
 def drop_empty(
     model: Model, policy: Policy = DEFAULT, records: float = np.inf
 ) -> tuple[Model, str]:
-    """Drop negligible classes, merge equal ones, sort by weight; say so if any were dropped.
+    """Drop negligible classes, merge equal ones, sort by weight; describe what was dropped.
 
     Negligible are classes without weight, and the smallest ones that together stand for less than
     half a record (``policy.negligible_records``) of the ``records`` that there are.

@@ -10,7 +10,7 @@ from rejoint.messages import Message, remark
 from rejoint.model import Model
 
 #: Records that the measured passes go over.
-SOME = 20_000
+MEASURED_RECORDS = 20_000
 
 #: Passes that a fit comes to, few and many, all starts and what is not passes included; as seen
 #: on Adult (5,000 records), Mushroom, Votes and Asia (400) at ranks 3 and 12. The larger the data,
@@ -30,7 +30,7 @@ CHOSEN = (300, 3_000)
 STREAMED = {"mode": (20, 200), "draws": (140, 300), "chosen": (1_300, 1_600)}
 
 #: Seconds that even the smallest fit takes.
-LEAST = 0.3
+LEAST_SECONDS = 0.3
 
 #: A rank to measure with where none is given, and the largest one: a pass takes time in
 #: proportion to the rank from there on.
@@ -87,16 +87,16 @@ def forecast(data: Data, rank: int | None, *, draws: bool = True, shortest: floa
     measured = min(classes, MOST_MEASURED)
     seconds = passes * measured_pass(small, measured)
     if small is not data:  # whose records are not merged
-        rows = np.resize(np.arange(len(small.codes)), SOME)
-        many = small.take(rows, np.ones(SOME))
-        share = data.cells / max(len(data.domain) * SOME, 1)
+        rows = np.resize(np.arange(len(small.codes)), MEASURED_RECORDS)
+        many = small.take(rows, np.ones(MEASURED_RECORDS))
+        share = data.cells / max(len(data.domain) * MEASURED_RECORDS, 1)
         seconds += over_all * share * measured_pass(many, measured)
-    low, high = (LEAST + seconds * max(1.0, classes / MOST_MEASURED)).tolist()
+    low, high = (LEAST_SECONDS + seconds * max(1.0, classes / MOST_MEASURED)).tolist()
     return Cost(memory, low, high)
 
 
 def check_cost(data: Data, rank: int | None, *, draws: bool) -> None:
-    """Refuse a fit beyond the machine's memory; say if it takes long, or has far too many classes.
+    """Raise an error if memory does not suffice; remark on long fits and too many classes.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def check_cost(data: Data, rank: int | None, *, draws: bool) -> None:
     classes = "a rank that is yet to be chosen" if rank is None else f"rank {rank:,}"
     instead = "a smaller rank, fewer columns and fewer levels take less"
     if classes_for_each > 1.0:
-        instead = f"there are {records}, and more classes than these are of no use"
+        instead = f"there are {records}, and more classes than that are of no use"
     found = forecast(data, rank, draws=draws, shortest=LONG)
     told = found.check(f"A fit of {classes} to {records}", instead)
     if classes_for_each > MOST_CLASSES and not told:
@@ -122,7 +122,9 @@ def check_cost(data: Data, rank: int | None, *, draws: bool) -> None:
 def measured_pass(data: InMemory, rank: int) -> float:
     """Seconds of one pass over all records, from the quickest of three over some."""
     rng = np.random.default_rng(0)
-    part = data.take(np.arange(min(SOME, len(data.codes))), data.weight[:SOME])
+    part = data.take(
+        np.arange(min(MEASURED_RECORDS, len(data.codes))), data.weight[:MEASURED_RECORDS]
+    )
     columns = [rng.dirichlet(np.ones(n), rank).T for n in data.layout.levels]
     model = Model.of(np.full(rank, 1.0 / rank), columns)
     times = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_concentrations, log_evidence_of_counts, log_hyperprior
 from rejoint.messages import Countdown
@@ -222,7 +222,7 @@ class Bayes:
 
     def __post_init__(self) -> None:
         for name in ("chains", "draws", "thin"):
-            whole(name, getattr(self, name))
+            check_positive_int(name, getattr(self, name))
 
     def step(self, problem: "Data", draw: Draw, rng: np.random.Generator) -> Draw:
         """One sweep."""

@@ -118,21 +118,21 @@ class Smoothed(Data):
 
     @property
     def records(self) -> InMemory:
-        """The records behind them."""
+        """The underlying records."""
         return self.base.records
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells these records, and the times, from others."""
+        """Text that identifies these records and times."""
         return digest(self.base.fingerprint, self.times)
 
     def sample(self) -> Data:
-        """The same over records in memory."""
+        """Return the same data over records in memory."""
         small = self.base.sample()
         return self if small is self.base else replace(self, base=small)
 
     def with_records(self, records: InMemory) -> "Smoothed":
-        """The same over other records in memory."""
+        """Return the same data over other records in memory."""
         return replace(self, base=records)
 
     @cached_property
@@ -146,7 +146,7 @@ class Smoothed(Data):
 
     @cached_property
     def concentration_unit(self) -> FloatArray:
-        """What concentrations of priors are in proportion to."""
+        """Unit of the concentrations of priors."""
         sharper = np.where(np.asarray(self.times) > 0, self.policy.smooth_concentration, 1.0)
         return np.asarray(self.layout.levels) * sharper
 
@@ -225,7 +225,7 @@ def smooth_variables(domain: Domain, smooth: Smooth, solver: object = "auto") ->
     >>> smooth_variables(Domain.of({"a": 3}), ["a"])
     Traceback (most recent call last):
     ...
-    ValueError: Variable 'a' is nominal: its levels have no neighbors to be smooth with. Declare \
+    ValueError: Variable 'a' is nominal: its levels have no order to be smoothed along. Declare \
 its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
     """
     if smooth == "auto":
@@ -239,7 +239,7 @@ its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
         if domain[n].kind == "nominal":
             name = domain[n].name
             raise ValueError(
-                f"Variable {name!r} is nominal: its levels have no neighbors to be smooth with. "
+                f"Variable {name!r} is nominal: its levels have no order to be smoothed along. "
                 f"Declare its kind as 'ordinal' (kinds={{{name!r}: 'ordinal'}}), or leave it out "
                 "of smooth."
             )

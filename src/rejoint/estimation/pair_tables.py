@@ -91,7 +91,7 @@ class PairTables:
         return float(self.records.sum()) / max(self.records.size - len(self.records), 1)
 
     def error(self, objective: float) -> float:
-        """The objective has no size to be measured against."""
+        """Return NaN: the objective has no scale to compare with."""
         return float("nan")
 
     def expect(self, model: Model) -> Expected:

@@ -33,7 +33,7 @@ Block = tuple[Codes, FloatArray, Keys]
 
 @dataclass(frozen=True)
 class PartSummary:
-    """What is known after a look at some records; the summary of more is the sum.
+    """What is known after one pass over some records; the summary of more is the sum.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class PartSummary:
             weight=weight,
             cluster_keys=clusters,
             patterns=patterns,
-            held=fit_into(held, self.domain, self.budget),
+            held=merge_blocks_to_fit(held, self.domain, self.budget),
             has_weight=self.has_weight or other.has_weight,
         )
 
@@ -151,7 +151,9 @@ def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     return np.unpackbits(packed, axis=1, count=observed.shape[1]).astype(bool)
 
 
-def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0) -> PartSummary:
+def summarize_part(
+    part: Records, seed: int, size: int, budget: int, below: float = 1.0
+) -> PartSummary:
     """The summary of one part; which of its records are drawn depends on them and the seed.
 
     Of the sample only keys ``below`` a bound are kept, where these are known to be enough.
@@ -159,7 +161,9 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
     Examples
     --------
     >>> part = Records.of({"a": ["x", "y", "x", None]})
-    >>> found = look_at(part, 0, size=2, budget=1000) + look_at(part, 1, size=2, budget=1000)
+    >>> found = summarize_part(part, 0, size=2, budget=1000) + summarize_part(
+    ...     part, 1, size=2, budget=1000
+    ... )
     >>> found.rows, found.mass, found.totals, len(found.sample)
     (8, 6.0, array([4., 2.]), 2)
     """
@@ -188,14 +192,14 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
         weight=mass[kept],
         patterns=distinct_patterns(observed[used]),
         size=size,
-        held=fit_into(((part.codes, weight, clusters),), part.domain, budget),
+        held=merge_blocks_to_fit(((part.codes, weight, clusters),), part.domain, budget),
         budget=budget,
         cluster_keys=clusters[used][kept] if len(clusters) else clusters,
         has_weight=bool(weight.any()),
     )
 
 
-def fit_into(
+def merge_blocks_to_fit(
     held: tuple[Block, ...] | None, domain: Domain, budget: int
 ) -> tuple[Block, ...] | None:
     """The blocks, merged into one where they do not fit; None where that does not help.
@@ -241,7 +245,7 @@ def packed(scan: Scan) -> Iterator[Scan]:
 def summarize(
     scan: Scan, seed: int, report: Report, checkpoint: Checkpoint, policy: Policy
 ) -> PartSummary:
-    """One look at all records, or what the checkpoint has of it."""
+    """Return the summary of all records, or what the checkpoint has of it."""
     size = sample_size(len(scan.domain), policy)
     names = ("rows", "mass", "totals", "keys", "codes", "weight", "cluster_keys")
 
@@ -257,7 +261,7 @@ def summarize(
     if before is not None:
         return before
     below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
-    look = partial(look_at, seed=seed, size=size, budget=scan.part_memory, below=below)
+    look = partial(summarize_part, seed=seed, size=size, budget=scan.part_memory, below=below)
     parts = scan.map(look, report=lambda line: report(f"first look: {line}"))
     summary = add_up(replace(part, budget=scan.memory) for part in parts)
     if summary.held is None:

@@ -433,7 +433,7 @@ def fit_rank(
 
 @dataclass(frozen=True)
 class StartAgreement:
-    """What the starts of a search ended at.
+    """The optima that the starts of a search reached.
 
     Parameters
     ----------
@@ -478,7 +478,7 @@ class StartAgreement:
 
     @property
     def text(self) -> str:
-        """What was found; nothing where one start was followed to the end."""
+        """What was found; empty if only one start was followed to the end."""
         if self.ended < 2:
             return ""
         said = (
@@ -497,21 +497,21 @@ class StartAgreement:
         return said
 
     def advice(self, chains: bool = False) -> str:
-        """What to do where it is serious; ``chains`` if n_init is their number."""
+        """What to do if it is serious; ``chains`` if n_init is their number."""
         if not self.serious:
             return ""
         more = Argument("n_init", 2 * self.starts)
         if not chains:
             return Message("More starts may find a better one: {more}.", more=more)
         return Message(
-            "More starts may find a better one: take {solver} with {more}{then}.",
+            "More starts may find a better one: use {solver} with {more}{then}.",
             solver=Argument("solver", "map"),
             more=more,
             then=PythonOnly(", and give its pmf as start"),
         )
 
     def tell(self, chains: bool = False) -> str:
-        """All of it, said at once as a remark where it is serious."""
+        """Return all sentences; also give them as a remark if it is serious."""
         said = join_messages([self.text, self.advice(chains)])
         if self.serious:
             remark(said)

@@ -438,7 +438,7 @@ def fit_joint(
 
 
 def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
-    """Choose three variables a table, or four where the rank needs it and they would be filled.
+    """Choose tables of three variables, or of four if the rank needs it and they have records.
 
     Pairs never determine the hidden classes; larger tables say more about them but hold fewer
     records in each cell.
@@ -466,11 +466,11 @@ def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     if filled < RECORDS_PER_CELL:
         return 3, (
             f"Tables of three variables, although they are only known to determine {carried} "
-            f"classes: those of four would have {filled:.2g} records a cell."
+            f"classes: those of four would have {filled:.2g} records per cell."
         )
     return 4, (
         f"Tables of four variables: those of three are only known to determine {carried} "
-        f"classes, and these have {filled:.2g} records a cell."
+        f"classes, and these have {filled:.2g} records per cell."
     )
 
 
@@ -482,7 +482,7 @@ def count_filled(records: BaseRecords, order: int) -> Marginals:
         return tables
     remark(
         f"{int((~there).sum()):,} of {len(there):,} tables of {order} variables have no record "
-        "that holds them all: they are left out."
+        "with all of them: they are left out."
     )
     kept = [subset for subset, full in zip(tables.subsets, there, strict=True) if full]
     return Marginals.count(records, subsets=kept)

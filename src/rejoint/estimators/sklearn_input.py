@@ -1,4 +1,4 @@
-"""Read what users of scikit-learn pass: X into records by its rules, solvers, random states."""
+"""Convert the input of scikit-learn users: X into records, solvers, random states."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -137,7 +137,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def accept_mixed_columns(tags: Any) -> Any:
-    """Tell scikit-learn that columns may hold text and categories, and miss values."""
+    """Tell scikit-learn that columns may hold text, categories and missing values."""
     tags.input_tags.categorical = True
     tags.input_tags.string = True
     tags.input_tags.allow_nan = True

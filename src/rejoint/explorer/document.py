@@ -1,4 +1,4 @@
-"""What the page is given: a model, and what is known beyond it, as one JSON document."""
+"""The document of the page: a model, and what else is known about it, as JSON."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -188,7 +188,7 @@ def document(
     ensemble: SavedEnsemble | None = None,
     table_notes: Any = None,
 ) -> dict[str, Any]:
-    """All that the page shows, as plain lists and dicts that JSON can hold.
+    """Return everything that the page shows, as plain lists and dicts that JSON can hold.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def _given_subsets(pmf: LowRankPMF) -> list[tuple[int, ...]]:
 
 
 def describe_limit(pmf: LowRankPMF) -> str:
-    """Say by how many classes a page of a model answers, where not by all; else nothing.
+    """Describe with how many classes a page answers; empty if with all of them.
 
     Examples
     --------
@@ -310,8 +310,8 @@ def describe_limit(pmf: LowRankPMF) -> str:
         return ""
     same = ", then corrected so that the given tables stay the same" * bool(_given_subsets(pmf))
     return (
-        f"A page answers by {PAGE_CLASSES} classes that stand for the {classes:,} of the model, "
-        f"merged where they are nearest{same}; the file keeps them all."
+        f"The page answers with {PAGE_CLASSES} classes that represent the {classes:,} of the "
+        f"model, the nearest ones merged{same}; the file keeps them all."
     )
 
 

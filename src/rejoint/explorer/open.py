@@ -21,7 +21,7 @@ from rejoint.records.records import Records
 
 @dataclass(frozen=True)
 class Opened:
-    """A model and what is known beyond it.
+    """A model and what else is known about it.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Opened:
     version: FileVersion | None = None
 
     def document(self) -> dict[str, Any]:
-        """What the page is given, fit and verdict included."""
+        """Return the document of the page, with fit and verdict."""
         return document(
             self.pmf,
             title=self.title,
@@ -83,7 +83,7 @@ class Opened:
         return listed
 
     def bound_bars(self, plain: Any) -> dict[str, Any] | None:
-        """Ranges of the bars given evidence that the page sends; None if it is no evidence."""
+        """Return ranges of the bars given evidence of the page; None if it is not evidence."""
         given = read_evidence_pairs(plain, self.pmf.domain)
         if given is None:
             return None

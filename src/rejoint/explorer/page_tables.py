@@ -1,4 +1,4 @@
-"""What the page is given of the tables of a model: which there are, and ranges of its bars."""
+"""The tables of a model as the page gets them, and ranges of its bars."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -318,7 +318,7 @@ def _plain_bounds(bounds: Sequence[AnswerBounds]) -> dict[str, Any]:
 
 
 def describe_slack(tables: GivenTables, slack: float) -> str | None:
-    """Say by how much cells of tables may be off in ranges; None where they are met exactly.
+    """Describe by how much cells of tables may be off in ranges; None if they are met exactly.
 
     Examples
     --------
@@ -329,7 +329,7 @@ def describe_slack(tables: GivenTables, slack: float) -> str | None:
     if not slack > 0:
         return None
     noisy = tables.marginals is not None and tables.marginals.noisy
-    reason = "as they are of a sample" if noisy else "as they contradict each other"
+    reason = "because they come from a sample" if noisy else "because they contradict each other"
     return f"Cells of the tables may be off by up to {slack:.2g} of the total, {reason}."
 
 

@@ -1,4 +1,4 @@
-"""The page from this machine: one address, one token, its own files and the model, nothing else."""
+"""The local server of the page: its own files and the model, and nothing else."""
 
 import hmac
 import json
@@ -159,7 +159,7 @@ async def _read_json(request: "Request") -> Any:
 
 
 class Guard:
-    """Lets through what comes from the page itself: right host, right origin, right token.
+    """Accepts only requests of the page itself: right host, right origin, right token.
 
     Another site open in the same browser can send requests here too, or have its own name point
     here (DNS rebinding): neither knows the token, and the headers that the browser adds tell.
@@ -200,7 +200,7 @@ class Guard:
                 self.requests -= 1
 
     def refusal(self, scope: Mapping[str, Any]) -> int:
-        """Status to refuse a request with; 0 lets it through.
+        """Return the status to refuse a request with; 0 accepts it.
 
         Examples
         --------

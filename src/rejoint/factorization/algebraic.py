@@ -292,7 +292,7 @@ def check_rank(subtables: Subtables, rank: int) -> None:
         )
     if rank > best:
         raise ValueError(
-            f"solver='algebraic' can do rank {best} at the most with these tables, got rank "
+            f"solver='algebraic' supports at most rank {best} with these tables, got rank "
             f"{rank}: it found no partition of the variables into three groups of which two have "
             "stacked factors that can have full column rank. Use solver='auto' or 'admm', a "
             "lower rank, or tables of more variables."

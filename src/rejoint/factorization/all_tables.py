@@ -1,4 +1,4 @@
-"""All tables of records at once, none of them formed: what ``factorize`` takes where they are many.
+"""All tables of records at once, without forming them, for ``factorize``.
 
 With tables weighted by their number of records, ``V`` and ``G`` of the paper's subproblems are sums
 over records of elementary symmetric polynomials: with ``a_n = A_n[x_n]`` for the observed variables
@@ -49,12 +49,12 @@ EXPLORE_LIMITS = Limits(max_steps=15, progress=1e-4)
 WORK_LIMIT = 2_000_000_000
 
 #: Bytes that the polynomials of all records may take.
-ROOM = 2**31
+MOST_BYTES = 2**31
 
 
 @dataclass(frozen=True)
 class AllTables:
-    """All tables of some records, of one order, for :func:`factorize`: none of them is formed.
+    """All tables of one order of some records, for :func:`factorize`, without forming them.
 
     There are 166 million triples of 1,000 variables. A sweep over all of them costs time in the
     number of observed cells, by elementary symmetric polynomials of each record's factors. Tables
@@ -99,8 +99,8 @@ class AllTables:
             raise TypeError(f"order must be a whole number, got {self.order!r}.")
         if not 1 <= self.order <= size:
             raise ValueError(
-                f"order={self.order}: tables of the {plural(size, 'variable')} there are have 1 to "
-                f"{size} of them."
+                f"order={self.order}: with {plural(size, 'variable')}, the order must be between 1 "
+                f"and {size}."
             )
 
     @property
@@ -142,8 +142,8 @@ def fit_all_tables(
     method = Admm() if isinstance(method, Auto) else method
     if "tables" in getattr(method, "needs", ()):
         raise ValueError(
-            f"solver={method.name!r} needs tables; those of AllTables are never formed: give "
-            "solver='admm', or count some tables by rj.Marginals.count."
+            f"solver={method.name!r} needs tables, which AllTables never forms: use solver='admm', "
+            "or count some tables with rj.Marginals.count."
         )
     given = as_start(start, tables, rank)
     problem = make_problem(tables, weighting)
@@ -188,11 +188,11 @@ def make_problem(tables: AllTables, weighting: str) -> "RecordTables":
     weight = np.asarray(records.sample_weight)
     complete = bool((cells.counts == len(tables.domain)).all())
     if weighting not in ("equal", "count"):
-        raise ValueError(f"weighting={weighting!r} is not known; give 'equal' or 'count'.")
+        raise ValueError(f"weighting={weighting!r} is not supported; use 'equal' or 'count'.")
     if weighting == "equal" and not complete:
         raise ValueError(
             "Tables of incomplete records count by their number of records where they are not "
-            "formed: say weighting='count', or count them by rj.Marginals.count."
+            "formed: use weighting='count', or count them by rj.Marginals.count."
         )
     usable = cells[(cells.counts >= tables.order) & (weight > 0)]
     seen = np.bincount(usable.variables, minlength=len(tables.domain))
@@ -200,7 +200,7 @@ def make_problem(tables: AllTables, weighting: str) -> "RecordTables":
         names = [tables.domain.names[n] for n in np.flatnonzero(seen == 0)]
         raise ValueError(
             f"No record has {show(names)} together with {tables.order - 1} others: leave such "
-            "variables out, or take a lower order."
+            "variables out, or use a lower order."
         )
     return RecordTables.of(cells, weight, tables.order)
 
@@ -212,7 +212,7 @@ def make_result(tables: AllTables, runs: Sequence[Run]) -> FitResult:
         runs,
         f"All tables of {plural(tables.order, 'variable')} are fitted",
         unit="sweep",
-        more="Tables were not formed, so that their error is not known.",
+        more="Tables were not formed, so their error is not known.",
     )
 
 
@@ -305,11 +305,11 @@ class RecordVisit:
     def __init__(self, problem: RecordTables, factors: FloatArray) -> None:
         rank, (patterns, mass) = factors.shape[1], problem.patterns
         numbers = len(problem.cells) * rank + len(patterns) * rank * (rank + 1) // 2
-        if 8 * (problem.order - 1) * numbers > ROOM:
+        if 8 * (problem.order - 1) * numbers > MOST_BYTES:
             raise ValueError(
                 f"{len(problem.cells):,} records with {len(patterns):,} patterns of missing values "
-                f"need more than {ROOM / 2**30:g} GB for rank {rank}. Take fewer records or a "
-                "lower rank, count some of the tables (rj.Marginals.count(data, order=3, "
+                f"need more than {MOST_BYTES / 2**30:g} GB for rank {rank}. Take fewer records or "
+                "a lower rank, count some of the tables (rj.Marginals.count(data, order=3, "
                 "sample=2000)), or use rj.estimate, which needs none."
             )
         self.problem, self.factors = problem, factors

@@ -382,7 +382,7 @@ def complete_approximately(
         session.unfinished.clear()
         session.unfinished[0] = _as_run(model, goals)
         offer(said)
-        said += " How near it comes to it is not known."
+        said += " The approximation error was not measured."
         if any(isinstance(goal, Near) for goal in goals):
             return conclude(_as_run(model, goals), said)
         done = finish(loosen(model, start, goals, session), goals, session)
@@ -418,7 +418,7 @@ def _describe_size(levels: Sequence[int], subsets: Sequence[Subset]) -> str:
     classes = prod(levels[n] for n in find_cover(levels, subsets))
     return (
         "The model approximates the joint nearest to independence that meets the tables (maximum "
-        f"entropy), which as a mixture has {classes:,} classes."
+        f"entropy), whose exact mixture has {classes:,} classes."
     )
 
 
@@ -428,7 +428,7 @@ def _describe_distance(model: Model, tabulate: Tabulate, subsets: Sequence[Subse
     distance = measure_distance(model, tabulate, subsets)
     return (
         f" In tables of {len(subsets[0])} variables that were not given, {distance:.2g} of the "
-        "mass is in other cells than that joint's, on average."
+        "mass is in different cells than in that joint, on average."
     )
 
 

@@ -29,7 +29,7 @@ from rejoint.kernels import table_sizes
 from rejoint.model import FloatArray, Layout, Model
 
 #: Numbers of Khatri-Rao products that are kept during a step (400 MB); more are formed again.
-ROOM = 50_000_000
+MOST_KEPT_NUMBERS = 50_000_000
 
 #: Damping at first, its largest value, by what it is divided after a full step that was accepted,
 #: and multiplied after a step that was not.
@@ -46,7 +46,7 @@ LARGEST_CHANGE = 2.0
 ACCEPTED, LENGTHS = 0.9, (1.0, 0.4, 0.16, 0.064)
 
 #: Least probability of a level in a class that does not exclude it: one of zero could not return.
-LEAST = 1e-9
+LEAST_PROBABILITY = 1e-9
 
 #: Differences of a cell from its goal, as a share of the cell, that rounding makes.
 ROUNDING = 1e-12
@@ -165,7 +165,7 @@ class TableTangent:
         self._padded = np.vstack([model.factors, np.ones(model.rank)])
         self._scaled = model.factors * model.weights
         columns = sum(part.places.shape[1] for part in cells.unfoldings)
-        step = max(1, ROOM // max(columns, 1))
+        step = max(1, MOST_KEPT_NUMBERS // max(columns, 1))
         edges = [*range(0, model.rank, step), model.rank]
         self._blocks = [slice(*edge) for edge in pairwise(edges)]
         self._kept: list[FloatArray] | None = None
@@ -365,7 +365,9 @@ def _move(model: Model, change: tuple[FloatArray, FloatArray], length: float) ->
         np.exp(np.clip(length * part, -LARGEST_CHANGE, LARGEST_CHANGE)) for part in change
     )
     weights = model.weights * classes
-    factors = np.where(model.factors > 0.0, np.maximum(model.factors * levels, LEAST), 0.0)
+    factors = np.where(
+        model.factors > 0.0, np.maximum(model.factors * levels, LEAST_PROBABILITY), 0.0
+    )
     return Model(model.layout, weights / weights.sum(), model.layout.normalize(factors))
 
 

@@ -1,4 +1,4 @@
-"""Tables that were never seen: many classes, few steps of EM, and the mean of some such models.
+"""Prediction of unseen tables: the mean of models of many classes after few EM steps.
 
 Where the aim is a joint that predicts other tables, and not classes that mean something, no small
 rank is right. Many classes from a random start are taken towards the tables by EM and left before
@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import TableProblem, make_problem, random_model
@@ -40,7 +40,7 @@ ROUND_STEPS = 10
 
 @dataclass(frozen=True)
 class Smooth:
-    """A joint for tables that were never seen, by EM that is ended early; classes mean nothing.
+    """A joint that predicts unseen tables, by EM with early stopping; its classes mean nothing.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Smooth:
     name: str = field(default="smooth", init=False)
 
     def __post_init__(self) -> None:
-        whole("members", self.members)
+        check_positive_int("members", self.members)
 
     def rank(self, marginals: Marginals) -> int:
         """Classes of a member, where none are asked for: no more than the joint has cells."""
@@ -130,7 +130,7 @@ def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
         f"{plural(len(runs), 'model')} of {runs[0].model.rank} classes,",
         best=replace(runs[best_run(runs)], error=error, residual=residual),
         unit="EM step",
-        more="What the tables do not say is smooth; the classes mean nothing.",
+        more="The joint is smooth where the tables leave it open; its classes have no meaning.",
         misfits=apart,
         classes_are_groups=False,
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rejoint.check import whole, whole_or_auto
+from rejoint.check import check_positive_int, whole_or_auto
 from rejoint.cost import Cost
 from rejoint.factorization.all_tables import AllTables, fit_all_tables
 from rejoint.factorization.complete_approximately import complete_approximately
@@ -168,11 +168,11 @@ def factorize(
         session = Session(np.random.default_rng(random_state), report)
 
         def fit() -> FitResult:
-            options["n_init"] = whole("n_init", n_init)
+            options["n_init"] = check_positive_int("n_init", n_init)
             smooth = isinstance(solver, Smooth) or solver == "smooth"
             if loss is not None and (smooth or isinstance(marginals, AllTables)):
                 what = "AllTables" if isinstance(marginals, AllTables) else "solver='smooth'"
-                raise ValueError(f"{what} has a loss of its own: leave out loss.")
+                raise ValueError(f"{what} has its own loss: leave out loss.")
             if isinstance(marginals, AllTables):
                 rank_given = _rank_of_all_tables(marginals, rank, smooth)
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
@@ -200,7 +200,7 @@ TABLE_COPIES, MODEL_COPIES = 8, 60
 
 
 def _check_cost(marginals: Marginals, rank: int, starts: int) -> None:
-    """Refuse a fit that is beyond the machine's memory, and say if it takes minutes."""
+    """Raise an error if memory does not suffice; remark if the fit takes minutes."""
     cells = len(marginals.flat)
     memory = 8.0 * (TABLE_COPIES * cells + MODEL_COPIES * sum(marginals.domain.shape) * rank)
     low, high = (cells * rank * starts * seconds for seconds in SECONDS)
@@ -246,8 +246,8 @@ def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:
     """The rank for AllTables; refuses what needs tables that are counted."""
     if smooth:
         raise ValueError(
-            "solver='smooth' needs tables; those of AllTables are never formed: give "
-            "solver='admm', or count some tables by rj.Marginals.count."
+            "solver='smooth' needs tables, which AllTables never forms: use solver='admm', or "
+            "count some tables with rj.Marginals.count."
         )
     if rank == "auto":
         raise ValueError(
@@ -262,7 +262,7 @@ def _fit_smooth(
     marginals: Marginals, rank: Any, solver: Any, start: Any, weighting: str, session: Session
 ) -> FitResult:
     if start not in (None, "random"):
-        raise ValueError("solver='smooth' begins at random: leave out start.")
+        raise ValueError("solver='smooth' starts at random: leave out start.")
     smooth = Smooth() if isinstance(solver, str) else solver
     classes = smooth.rank(marginals) if rank == "auto" else rank
     return fit_smooth(marginals, smooth, classes, weighting, session)
@@ -335,7 +335,7 @@ def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitRes
 
 @dataclass(frozen=True, eq=False)
 class Understood:
-    """Tables as they are completed: what is asked of each, and what was found out about them."""
+    """Tables to complete: the goal of each, and what was found out about them."""
 
     tables: Marginals
     goals: list[Goal]
@@ -380,7 +380,7 @@ def identify(known: Understood, session: Session) -> FitResult | None:
 
 
 def choose(known: Understood, session: Session) -> FitResult | None:
-    """Return a few classes or interactions of few variables, as tables of a sample speak for.
+    """Return few classes or interactions of few variables, whichever a sample supports.
 
     None where the tables are too large for that.
     """
@@ -421,12 +421,12 @@ def _describe_stop(stop: Stop) -> str:
 
 
 def understand(marginals: Marginals) -> Understood:
-    """Return what the tables are by what they show themselves: the first of their readings."""
+    """Return the first interpretation of the tables."""
     return next(iterate_readings(marginals))
 
 
 def iterate_readings(marginals: Marginals) -> Iterator[Understood]:
-    """Yield what the tables may be, to be tried in order: exact, rounded, contradicting each other.
+    """Yield interpretations of the tables, to be tried in order: exact, rounded, contradictory.
 
     Tables of a sample are just that.
     """
@@ -541,7 +541,7 @@ def _describe_choice(known: Understood, problem: CompletionProblem) -> str:
         states = f"one class for each combination of levels of {show(names)}"
     return (
         f"The joint nearest to independence that {does} {what} (maximum entropy), as a mixture "
-        f"with {states}. These classes mean nothing by themselves."
+        f"with {states}. These classes have no meaning of their own."
     )
 
 

@@ -127,7 +127,7 @@ def as_method(solver: Any) -> AnySolver | Auto:
     made: Any = METHODS[solver]() if isinstance(solver, str) and solver in METHODS else solver
     if not (is_solver(made) or isinstance(made, Auto)):
         raise ValueError(
-            f"solver={solver!r} is not known; give one of {', '.join(map(repr, METHODS))}, "
+            f"solver={solver!r} is not supported; use one of {', '.join(map(repr, METHODS))}, "
             "'smooth', or a solver object such as rejoint.factorization.Admm()."
         )
     method: AnySolver | Auto = made
@@ -331,7 +331,7 @@ def can_solve_algebraically(problem: TableProblem, rank: int) -> bool:
 
 
 def is_enough(runs: Sequence[Run], noise: float = 0.0) -> bool:
-    """Whether further starts can be spared; ``noise`` is the objective that chance allows for."""
+    """Whether no further starts are needed; ``noise`` is the objective expected by chance."""
     best = min(run.objective for run in runs)
     alike = sum(run.objective <= (1.0 + AGREEMENT) * best + NOISE_ALIKE * noise for run in runs)
     solved = min(run.error for run in runs) <= SOLVED
@@ -475,7 +475,7 @@ def lacks_mass(pmf: LowRankPMF, marginals: Marginals) -> bool:
 
 
 def describe_miss(result: FitResult, marginals: Marginals) -> str:
-    """Say how far a model of a rank that was told misses tables, and what would meet them.
+    """Describe how far a model of a given rank misses tables, and what would meet them.
 
     Nothing where it meets them: to a millionth of their mass, within the bounds of numbers that
     were rounded or suppressed, or by chance where they are of a sample.
@@ -486,7 +486,7 @@ def describe_miss(result: FitResult, marginals: Marginals) -> str:
     >>> tables = rj.Marginals.from_tables({("a", "b"): [[90, 110], [10, 790]]})
     >>> print(describe_miss(rj.factorize(tables, rank=1), tables))
     Rank 1 misses the tables: 0.082 of the mass of (a, b) is in other cells. Leave out rank= to \
-meet them by more classes.
+meet them with more classes.
     >>> describe_miss(rj.factorize(tables, rank=2), tables)
     ''
     """
@@ -506,7 +506,7 @@ meet them by more classes.
         table=", ".join(map(str, worst)),
         more=more,
         argument=Argument("rank"),
-        what="meet them by more classes" if met else "come nearer to them by more classes",
+        what="meet them with more classes" if met else "come closer to them with more classes",
     )
 
 
@@ -542,7 +542,7 @@ def seen_shares(marginals: Marginals) -> list[tuple[FloatArray, float]]:
 def as_start(
     start: Model | LowRankPMF | str | None, marginals: Any, rank: int | str
 ) -> Model | str | None:
-    """The model to begin at, if one is given; else what was said."""
+    """Return the model to start from if one is given, else the argument itself."""
     if start is None or isinstance(start, Model):
         return start
     if isinstance(start, str) and start in ("random", "algebraic"):
@@ -550,7 +550,7 @@ def as_start(
     if not isinstance(start, LowRankPMF):
         raise ValueError(f"start must be a LowRankPMF, 'random' or 'algebraic', got {start!r}.")
     if start.rank != rank:
-        asked = f"rank={rank!r} was asked for"
+        asked = f"rank={rank!r} was requested"
         raise ValueError(f"start has rank {start.rank}, but {asked}: give rank={start.rank}.")
     aligned = start.align(marginals.domain)
     return Model.of(aligned.weights, aligned.factors)

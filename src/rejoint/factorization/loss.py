@@ -150,7 +150,7 @@ class Divergence:
         if problem.moments:
             number = sum(len(moments.value) for moments in problem.moments)
             raise ValueError(
-                f"solver='kl' compares tables of shares, and {number} of what is given are moments "
+                f"solver='kl' compares tables of shares, and {number} of the inputs are moments "
                 "(means, covariances, ...). Leave them out, or use solver='auto', 'admm' or "
                 "'newton'."
             )
@@ -171,13 +171,14 @@ def as_loss(loss: Any) -> Loss:
     >>> as_loss("absolute")
     Traceback (most recent call last):
     ...
-    ValueError: loss='absolute' is not known; give one of 'squares', 'kl', or a loss object with ...
+    ValueError: loss='absolute' is not supported; use one of 'squares', 'kl', or a loss object with
+    ...
     """
     made: Any = LOSSES.get(loss, loss) if isinstance(loss, str) else loss
     parts = ("value", "slope", "error", "check")
     if isinstance(made, type | str) or not all(callable(getattr(made, p, None)) for p in parts):
         raise ValueError(
-            f"loss={loss!r} is not known; give one of {', '.join(map(repr, LOSSES))}, or a loss "
+            f"loss={loss!r} is not supported; use one of {', '.join(map(repr, LOSSES))}, or a loss "
             f"object with {', '.join(parts)} (see rejoint.factorization.loss)."
         )
     found: Loss = made

@@ -1,4 +1,4 @@
-"""Levenberg-Marquardt on the any loss with a curvature, in softmax coordinates.
+"""Levenberg-Marquardt on any loss with a curvature, in softmax coordinates.
 
 ADMM moves fast at first and then crawls along a flat valley; this ends the walk. Weights and
 factor columns are softmaxes of free parameters, so the simplex holds by itself, and the

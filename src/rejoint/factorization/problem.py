@@ -347,8 +347,8 @@ def make_problem(marginals: Marginals, weighting: str, loss: Loss = SQUARES) -> 
         weight = weight * count_weight(marginals)
     elif weighting != "equal":
         raise ValueError(
-            f"weighting={weighting!r} is not known; give 'equal' (each table counts the same, as "
-            "in the paper) or 'count' (by its number of records)."
+            f"weighting={weighting!r} is not supported; use 'equal' (each table counts the same, "
+            "as in the paper) or 'count' (by its number of records)."
         )
     used = np.flatnonzero(weight > 0)
     check_reached(marginals, [subsets[i] for i in used])
@@ -380,7 +380,7 @@ def check_reached(marginals: Marginals, subsets: Sequence[tuple[int, ...]]) -> N
 
 
 def check_totals(marginals: Marginals) -> None:
-    """Every table must rest on something."""
+    """Raise an error for tables without records."""
     empty = [marginals.subsets[i] for i in np.flatnonzero(np.asarray(marginals.totals) <= 0)]
     if empty:
         raise ValueError(
@@ -441,7 +441,7 @@ def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
 
 
 def remark_on_islands(marginals: Marginals) -> None:
-    """Say so when groups of variables share no table: nothing ties them together."""
+    """Remark on groups of variables that share no table: nothing links them."""
     island = list(range(len(marginals.domain)))
 
     def root(n: int) -> int:

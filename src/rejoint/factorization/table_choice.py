@@ -1,4 +1,4 @@
-"""Low rank or maximum entropy: which model tables speak for.
+"""Choice between low rank and maximum entropy for tables.
 
 Exact tables: where a low rank meets them and is determined by them, that model is the answer. The
 rank is read off unfoldings: the tables of two variables with each of the others, side by side, are
@@ -413,7 +413,7 @@ def _unfold(marginals: Marginals) -> Iterator[tuple[Subset, dict[Subset, FloatAr
 
 @dataclass(frozen=True, eq=False)
 class TableChoice:
-    """The model that tables of a sample speak for.
+    """The model that tables of a sample support.
 
     Parameters
     ----------
@@ -704,7 +704,7 @@ def fit_rank(
 
 @dataclass(frozen=True)
 class RankEvidence:
-    """A model of low rank, and what speaks for it.
+    """A model of low rank, and the evidence for it.
 
     ``evidence`` is on the scale of :class:`~rejoint.factorization.log_linear.LogLinear`'s.
     ``excess`` is how far the misfit of the tables is above what chance makes it, in standard

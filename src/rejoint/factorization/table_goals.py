@@ -1,4 +1,4 @@
-"""Goals: what a completion is asked to do to each table, given what it has there now.
+"""Goals: the table that a completion should reach, given its present one.
 
 A table that is known exactly is met. Numbers that were rounded or held back have bounds, and the
 model's own table is moved into these, no further. Tables of a sample, or tables that contradict
@@ -22,7 +22,7 @@ from rejoint.model import FloatArray
 
 
 class Goal(Protocol):
-    """What is asked of one table: its variables, and the table to reach from the present one."""
+    """The goal of one table: its variables, and the table to reach from the present one."""
 
     @property
     def subset(self) -> tuple[int, ...]:

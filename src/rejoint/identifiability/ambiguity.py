@@ -203,7 +203,7 @@ def _check_size(tables: TableLayout, pmf: LowRankPMF) -> None:
     cells = sum(prod(tables.levels[n] for n in subset) for subset in tables.iter_subsets())
     if cells * (1 + sum(tables.levels)) * pmf.rank > MOST_JACOBIAN_ENTRIES:
         raise ValueError(
-            f"The Jacobian of {cells:,} cells at rank {pmf.rank} is too large to walk along: "
+            f"The Jacobian of {cells:,} cells at rank {pmf.rank} is too large to follow: "
             "project the model and the tables on fewer variables."
         )
 

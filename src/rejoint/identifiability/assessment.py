@@ -62,7 +62,7 @@ class Assessment:
 
 
 def assess_tables(marginals: Marginals, rank: int) -> Assessment:
-    """Say what these tables leave undetermined at this rank.
+    """Return what these tables leave undetermined at this rank.
 
     Moments of three variables and more are assumed to determine the rest.
 
@@ -89,14 +89,14 @@ def assess_tables(marginals: Marginals, rank: int) -> Assessment:
 
 
 def assess_records(records: BaseRecords, rank: int) -> Assessment:
-    """Say what records leave undetermined: the sets of variables observed together are its tables.
+    """Return what records leave undetermined; the variables observed together are the tables.
 
     Examples
     --------
     >>> import numpy as np
     >>> rows = np.array([[0, 1, np.nan], [1, 0, np.nan], [np.nan, 1, 1], [np.nan, 0, 0]])
     >>> assess_records(Records.of(rows), 1).text
-    'No record holds together: x0 and x2. How they depend on each other rests on the model alone.'
+    'No record contains both of: x0 and x2. Their dependence comes from the model alone.'
     """
     if isinstance(records, SparseRecords):
         if len(records) * len(records.domain) > MOST_DENSE_CELLS:
@@ -108,7 +108,7 @@ def assess_records(records: BaseRecords, rank: int) -> Assessment:
     apart = describe_pairs_apart("record", _pairs_apart(records.domain, observed))
     absent = [records.names[n] for n in np.flatnonzero(~observed.any(axis=0))]
     if absent:
-        unknown = f"No record holds {show(absent)}: nothing is known of it."
+        unknown = f"No record holds {show(absent)}: nothing is known about it."
         return Assessment(join_messages([apart, unknown]), bool(apart))
     if rank == 1:
         return Assessment(apart, bool(apart))
@@ -144,8 +144,8 @@ def _assess_layout(tables: TableLayout, rank: int, more: str) -> Assessment:
         return Assessment(
             Message(
                 "Tables of two variables leave at least {directions} of a rank {rank} joint open: "
-                "many other joints meet them as well, this is one. Add {more} of three variables "
-                "({plan} says which).",
+                "many other joints meet them as well; this is one of them. Add {more} of three "
+                "variables ({plan} says which).",
                 directions=plural(directions, "direction"),
                 rank=rank,
                 more=more,
@@ -157,8 +157,8 @@ def _assess_layout(tables: TableLayout, rank: int, more: str) -> Assessment:
     return Assessment(
         Message(
             "These tables do not determine a joint of rank {rank}{directions}: {reason}. Many "
-            "joints meet them equally well, this is one. Lower the rank, or add {more} of other "
-            "sets of variables ({plan} says which).",
+            "joints meet them equally well; this is one of them. Lower the rank, or add {more} of "
+            "other sets of variables ({plan} says which).",
             rank=rank,
             directions=directions_text,
             reason=_reason(tables, rank),

@@ -63,9 +63,9 @@ class RankBound:
     --------
     >>> import rejoint as rj
     >>> print(rj.identifiability.report([3] * 6, order=3)["One table (Kruskal)"])
-    One table (Kruskal): rank 3, proved, {x0} {x1} {x2}. Rests on: factors drawn from a \
+    One table (Kruskal): rank 3, proved, {x0} {x1} {x2}. Assumptions: factors drawn from a \
 continuous distribution; one table is unique by itself ((3I-2)/2 for three variables of I levels), \
-and every other variable hangs on it, or on those that do, by overlapping tables.
+and every other variable is linked to it, directly or through others, by overlapping tables.
     """
 
     name: str
@@ -93,7 +93,7 @@ and every other variable hangs on it, or on those that do, by overlapping tables
 
     def __str__(self) -> str:
         known = ", ".join(filter(None, [f"rank {self.rank}", self.standing, self.groups]))
-        return f"{self.name}: {known}. Rests on: {self.assumptions}."
+        return f"{self.name}: {known}. Assumptions: {self.assumptions}."
 
 
 def solvable_rank(tables: TableLayout, known: Iterable[int], most: int | None = None) -> int:

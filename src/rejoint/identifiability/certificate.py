@@ -142,7 +142,7 @@ class Certificate:
         if self.local.parameters is None:
             return (
                 f"Undecided: the smallest singular value is {self.local.smallest:.1e} of the "
-                "largest, too near to zero."
+                "largest, too close to zero."
             )
         return f"Not unique. {self.local.verdict}"
 
@@ -171,7 +171,7 @@ class Certificate:
         more = len(self.collinear) - len(parts)
         tail = f", and {plural(more, 'more variable')}" if more else ""
         found = ", ".join(parts)
-        return f"Equal columns, classes that a variable does not tell apart: {found}{tail}."
+        return f"Equal columns (classes that a variable does not distinguish): {found}{tail}."
 
     @property
     def _reducible_text(self) -> str:

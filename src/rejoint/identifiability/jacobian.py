@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.identifiability.jacobian_rank import (
     PRIMES,
@@ -138,11 +138,11 @@ and neither is the joint (3 open directions).
 def _classes_text(local: LocalIdentifiability) -> str:
     """What is known about classes that are not locally unique."""
     if local.layout.uncovered:
-        return f"no table contains {show(local.layout.uncovered)}, so that "
+        return f"no table contains {show(local.layout.uncovered)}, so "
     if local.parameters is None:
         return (
             f"undecided for the classes (smallest singular value {local.smallest:.1e} of the "
-            "largest, too near to zero)"
+            "largest, too close to zero)"
         )
     free = f" ({plural(local.free, 'free direction')})" if local.free else ""
     return f"the classes are not locally unique{free}"
@@ -157,7 +157,7 @@ def _joint_text(local: LocalIdentifiability) -> str:
         return f", but the joint {known}."
     count = f" ({plural(local.open, 'open direction')})" if local.open else ""
     if local.layout.uncovered:
-        return f"neither classes nor joint are fixed{count}."
+        return f"neither the classes nor the joint are determined{count}."
     return f", and neither is the joint{count}."
 
 
@@ -400,8 +400,8 @@ def _check_rank(rank: int | None, at: LowRankPMF | None) -> int:
     """The rank asked about, which must be that of a given model."""
     if at is None:
         if rank is None:
-            raise ValueError("Say the rank: rank=5; or give a model, at=pmf.")
-        return whole("rank", rank)
+            raise ValueError("Give the rank, rank=5, or a model, at=pmf.")
+        return check_positive_int("rank", rank)
     if not isinstance(at, LowRankPMF):
         raise TypeError(f"at must be a LowRankPMF, got {type(at).__name__}.")
     if rank is not None and rank != at.rank:

@@ -227,15 +227,14 @@ def describe_pairs_apart(holder: str, pairs: Sequence[tuple[str, str]]) -> str:
     Examples
     --------
     >>> describe_pairs_apart("table", [("a", "b")])
-    'No table holds together: a and b. How they depend on each other rests on the model alone.'
+    'No table contains both of: a and b. Their dependence comes from the model alone.'
     """
     if not pairs:
         return ""
     first = "; ".join(" and ".join(pair) for pair in pairs[:3])
     more = f", and {plural(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
     return (
-        f"No {holder} holds together: {first}{more}. How they depend on each other rests on the "
-        "model alone."
+        f"No {holder} contains both of: {first}{more}. Their dependence comes from the model alone."
     )
 
 
@@ -245,7 +244,7 @@ def read_layout(
     subsets: Subsets | None = None,
     domain: Domain | None = None,
 ) -> TableLayout:
-    """Make a layout from what a user says of variables and tables.
+    """Make a layout from the user's description of variables and tables.
 
     Parameters
     ----------
@@ -264,7 +263,7 @@ def read_layout(
     ((0, 1), (1, 2))
     """
     if (levels is None) == (domain is None):
-        raise ValueError("Say the variables once: levels=[3, 3, 2], or domain=.")
+        raise ValueError("Give the variables once: levels=[3, 3, 2], or domain=.")
     given = domain if domain is not None else levels
     if isinstance(given, Marginals):
         if subsets is None and order is None:
@@ -285,7 +284,7 @@ def read_layout(
 
 
 def informative_subsets(marginals: Marginals) -> set[Subset]:
-    """Subsets whose tables rest on records and have a weight."""
+    """Return subsets whose tables have records and a weight."""
     known = (np.asarray(marginals.totals) > 0) & (np.asarray(marginals.table_weight) > 0)
     return {s for s, is_known in zip(marginals.index_subsets, known, strict=True) if is_known}
 

@@ -1,4 +1,4 @@
-"""Whether a model is determined by the tables that it was fitted to: one verdict for every door."""
+"""Whether a model is determined by its tables: one verdict for all interfaces."""
 
 from math import prod
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class ModelVerdict(NamedTuple):
 
 
 def model_verdict(pmf: LowRankPMF) -> ModelVerdict | None:
-    """Say whether the tables of a model determine it; None where that is not worked out.
+    """Return whether the tables of a model determine it; None if that is not computed.
 
     Of a model from tables it is asked of the tables that were given, over all joints, or over those
     of its rank where a certificate says that there is no other. Of any other model it is asked of
@@ -54,7 +54,7 @@ def model_verdict(pmf: LowRankPMF) -> ModelVerdict | None:
     >>> tables = rj.Marginals.from_tables(pairs)
     >>> print(model_verdict(rj.factorize(tables).pmf).verdict)
     These tables do not determine the joint: they have 5 independent numbers, a joint of these \
-variables has 7. Many joints have these tables, this is one.
+variables has 7. Many joints have these tables; this is one of them.
     """
     if pmf.tables is not None:
         return _verdict_on_given(pmf.tables, pmf.mixture.rank)
@@ -70,7 +70,7 @@ variables has 7. Many joints have these tables, this is one.
 
 def _verdict_on_given(tables: GivenTables, rank: int) -> ModelVerdict:
     question = "Do the tables that it was fitted to determine the joint?"
-    each = "Each answer says what it rests on."
+    each = "Each answer states its basis."
     if any(len(subset) == len(tables.domain) for subset in tables.subsets):
         return ModelVerdict(question, "Yes: one table holds all variables.")
     apart = _describe_apart(tables)
@@ -79,12 +79,12 @@ def _verdict_on_given(tables: GivenTables, rank: int) -> ModelVerdict:
         other = "Joints of a higher rank may have these tables, too. " + each
         return ModelVerdict(question, verdict, tuple(filter(None, [apart, other])))
     if tables.marginals is not None and tables.marginals.moments:
-        verdict = "Whether these tables and moments determine the joint is not worked out."
+        verdict = "It was not checked whether these tables and moments determine the joint."
         return ModelVerdict(question, verdict, tuple(filter(None, [apart, each])))
     numbers = _describe_numbers(tables)
     verdict = (
-        f"These tables do not determine the joint{numbers}. Many joints have these tables, this "
-        "is one."
+        f"These tables do not determine the joint{numbers}. Many joints have these tables; this is "
+        "one of them."
     )
     return ModelVerdict(question, verdict, tuple(filter(None, [apart, each])))
 

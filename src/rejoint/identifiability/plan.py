@@ -1,4 +1,4 @@
-"""Plans: few tables that suffice for a rank, as found by a random search."""
+"""Plans: a few tables that suffice for a rank, found by a random search."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from math import ceil, comb, prod
 
 import numpy as np
 
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.identifiability.jacobian import LocalIdentifiability, generic_ranks, jacobian
 from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
@@ -94,7 +94,7 @@ class Plan:
         """
         if not self.subsets:
             raise ValueError("No table is missing: there is nothing to ask.")
-        count = whole("respondents", respondents)
+        count = check_positive_int("respondents", respondents)
         rng = np.random.default_rng(random_state)
         turns = rng.permutation(np.arange(count) % len(self.subsets))
         return tuple(self.subsets[k] for k in turns)
@@ -105,7 +105,7 @@ class Plan:
         tight = ""
         if self.subsets and self.spare < TIGHT_SPARE:
             tight = (
-                f" Only {self.spare:.0%} of equations to spare: fits may end in local optima, more "
+                f" Only {self.spare:.0%} of equations to spare: fits may end in local optima; more "
                 "tables help."
             )
         more = f" besides the {plural(len(self.given), 'table')} given" if self.given else ""
@@ -134,7 +134,7 @@ def plan(
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> Plan:
-    """Find few tables from which a rank is locally identifiable: questions to ask together.
+    """Find a few tables that make a rank locally identifiable: questions to ask together.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def plan(
 value ... of the largest); no fewer than 1 can.
     """
     if rank is None:
-        raise ValueError("Say the rank that the tables are to determine: rank=5.")
+        raise ValueError("Give the rank that the tables should determine: rank=5.")
     start = read_layout(levels, None, given or None, domain)
     variables = start.domain
     order = check_order(min(3, len(variables)) if order is None else order, len(variables))
@@ -186,10 +186,10 @@ value ... of the largest); no fewer than 1 can.
     known = tuple(start.iter_subsets()) if has_given else ()
     if slack is not None and not slack >= 0:
         raise ValueError(f"slack must be 0 or a share above, such as 0.5, got {slack!r}.")
-    goal = PlanGoal(variables, order, whole("rank", rank), 0.0, known)
+    goal = PlanGoal(variables, order, check_positive_int("rank", rank), 0.0, known)
     _check_reach(goal)
     rng = np.random.default_rng(random_state)
-    number = None if budget is None else whole("budget", budget)
+    number = None if budget is None else check_positive_int("budget", budget)
     least = _fewest_tables(goal)
     for share in DEFAULT_SLACKS if slack is None else (float(slack),):
         goal = replace(goal, slack=share)
@@ -375,5 +375,5 @@ def _check_reach(goal: PlanGoal) -> None:
     if count < goal.rank or (exact is not None and exact.free > 0):
         raise ValueError(
             f"Rank {goal.rank} is out of reach: even {everything.tables_text} leave its classes "
-            f"open. Raise the order, or lower the rank (counting allows {count} at the most)."
+            f"open. Raise the order, or lower the rank (counting allows at most {count})."
         )

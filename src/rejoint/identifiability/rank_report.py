@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from html import escape
 from math import prod
 
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.identifiability.bounds import RankBound
 from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
@@ -19,7 +19,7 @@ from rejoint.identifiability.theorems_as_printed import printed_bounds
 from rejoint.messages import Message, PythonName
 from rejoint.text import plural, show
 
-_BASIS = "What a result rests on: print(report[name])."
+_BASIS = "Assumptions of a result: print(report[name])."
 
 # Their statements need more than sides and subsets.
 _NOT_EVALUATED = (
@@ -121,7 +121,7 @@ determine it, unless its factors have enough zeros. Add tables of three variable
         return lines
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{h}</th>" for h in ("result", "rank", "", "partition", "rests on"))
+        head = "".join(f"<th>{h}</th>" for h in ("result", "rank", "", "partition", "assumptions"))
         body = "".join(
             f"<tr><td>{escape(b.name)}</td><td>{b.rank:,}</td><td>{b.standing}</td>"
             f"<td>{escape(b.groups)}</td><td>{escape(b.assumptions)}</td></tr>"
@@ -193,7 +193,7 @@ def report(
     <BLANKLINE>
     Proved up to rank 9 (Chiantini-Ottaviani-Vannieuwenhoven 2014), excluded from rank 18 on; \
 between them identifiability.jacobian decides it locally.
-    What a result rests on: print(report[name]).
+    Assumptions of a result: print(report[name]).
     Not evaluated: ...
     """
     tables = read_layout(levels, order, subsets, domain)
@@ -209,7 +209,10 @@ between them identifiability.jacobian decides it locally.
         needs = "every variable is in a table"
         bounds.append(RankBound("One class", one, True, "literature", needs, (), one))
     return Report(
-        tables, tuple(bounds), _limits(tables), None if rank is None else whole("rank", rank)
+        tables,
+        tuple(bounds),
+        _limits(tables),
+        None if rank is None else check_positive_int("rank", rank),
     )
 
 

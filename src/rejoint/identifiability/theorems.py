@@ -357,7 +357,7 @@ def _expected_rank_bound(tables: TableLayout, rank: int, groups: Groups) -> Rank
         EXPECTED,
         "literature",
         f"below the expected rank of a {_times(tables.sides(groups))} tensor of at most "
-        "15,000 cells, proved by computer case by case; other variables hang on these",
+        "15,000 cells, proved by computer case by case; other variables are linked to these",
         rank,
         groups,
     )
@@ -382,7 +382,8 @@ def single_table_bounds(tables: TableLayout) -> list[RankBound]:
             "One table (Kruskal)" if in_paper else "Allman-Matias-Rhodes 2009, one table",
             "printed" if in_paper else "literature",
             "one table is unique by itself ((3I-2)/2 for three variables of I levels), and "
-            "every other variable hangs on it, or on those that do, by overlapping tables",
+            "every other variable is linked to it, directly or through others, by overlapping "
+            "tables",
             *best,
         )
     ]
@@ -476,7 +477,7 @@ def _grouping_text(tables: TableLayout, lemma: Lemma, groups: Groups) -> str:
     merged = ", two of them multiplied into the third" if len(groups) == 4 else ""
     return (
         f"groups between which all tables are there, sides {_times(tables.sides(groups))}{merged}; "
-        f"{lemma.needs}; other variables hang on these"
+        f"{lemma.needs}; other variables are linked to these"
     )
 
 

@@ -1,4 +1,4 @@
-"""The one writer: files and folders that are written whole or not at all.
+"""Atomic writes: files and folders that are written whole or not at all.
 
 A file is written under a temporary name in the folder where it belongs, synced, and renamed; the
 folder is synced too. Mode, ownership and extended attributes of a file that is replaced are kept,
@@ -102,7 +102,9 @@ def atomic_folder(path: str | PathLike[str]) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     if target.is_dir() and any(target.iterdir()):
-        raise FileExistsError(f"Cannot write '{path}': it holds other files; name a new folder.")
+        raise FileExistsError(
+            f"Cannot write '{path}': it contains other files; choose a new folder."
+        )
     remove_orphans(target.parent)
     with name_if_full(path), _make_aside(target.parent, target.name) as aside:
         yield aside
@@ -184,7 +186,7 @@ class FileVersion:
         self.renew()
 
     def renew(self) -> None:
-        """Take what the file holds now for what was read."""
+        """Accept the present contents of the file as what was read."""
         self._digest = self._find_digest()
 
     def check(self) -> None:
@@ -388,13 +390,15 @@ def resolve_target(path: str | PathLike[str], signature: bytes = b"") -> Path:
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Cannot save to '{path}': there is no folder '{target.parent}'.")
     if target.is_dir():
-        raise IsADirectoryError(f"Cannot save to '{path}': it is a folder; name a file.")
+        raise IsADirectoryError(
+            f"Cannot save to '{path}': it is a folder; give the name of a file."
+        )
     there = target.exists()
     if there and not os.access(target, os.W_OK):
-        raise PermissionError(f"Cannot save to '{path}': you may not write there.")
+        raise PermissionError(f"Cannot save to '{path}': there is no permission to write to it.")
     if (not there or target.is_file()) and not os.access(target.parent, os.W_OK):
         raise PermissionError(
-            f"Cannot save to '{path}': you may not make files in '{target.parent}'."
+            f"Cannot save to '{path}': there is no permission to create files in '{target.parent}'."
         )
     if target.is_file():
         with open(target, "rb") as file:
@@ -402,7 +406,7 @@ def resolve_target(path: str | PathLike[str], signature: bytes = b"") -> Path:
         is_other = bool(start) and signature not in start
         if is_other or (not signature and any(kind in start for kind in _FITTED)):
             raise FileExistsError(
-                f"Cannot save to '{path}': it is a file of another kind; name a new one, or remove "
-                "it first."
+                f"Cannot save to '{path}': it is another kind of file; choose a new name, or "
+                "remove it first."
             )
     return target

@@ -102,7 +102,7 @@ def check_notes(notes: Any) -> None:
     rejoint.io.schema.SchemaError: 'records' of its notes is "many", no number of at least 0
     """
     if not isinstance(notes, dict):
-        raise SchemaError("its notes are no object")
+        raise SchemaError("its notes are not an object")
     _CHECK_NOTES(notes, "its notes")
     curve = notes.get("rank_curve") or {}
     if len({len(curve.get(name, ())) for name in _CURVE}) > 1:

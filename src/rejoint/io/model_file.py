@@ -161,7 +161,7 @@ def check_axes(
     for name, letters in axes.items():
         array = arrays[name]
         if array.ndim != len(letters) or array.dtype.kind not in "iuf":
-            raise ValueError(f"{name} is no array of {len(letters)} axes of numbers")
+            raise ValueError(f"{name} is not an array of {len(letters)} axes of numbers")
         if not np.isfinite(array).all():
             raise ValueError(f"{name} has numbers that are not finite")
         for letter, length in zip(letters, array.shape, strict=True):
@@ -469,7 +469,7 @@ def _expand_states(
         if n in certain:
             levels = states[certain.index(n)]
             if levels.min() < 0 or levels.max() >= size:
-                raise SchemaError(f"a state is no level of {domain.names[n]!r}")
+                raise SchemaError(f"a state is not a level of {domain.names[n]!r}")
             found[start + levels, every] = 1.0
         else:
             found[start : start + size] = rows[taken : taken + size]

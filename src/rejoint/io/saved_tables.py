@@ -141,7 +141,7 @@ def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain)
     if cells.shape != (sum(sizes),):
         raise SchemaError(f"its tables have {sum(sizes):,} cells, not {cells.size:,}")
     if not (np.abs(cells) < LARGEST).all() or (not noisy and cells.min(initial=0.0) < 0.0):
-        raise SchemaError("a cell of its tables is no count or share")
+        raise SchemaError("a cell of its tables is not a count or share")
     places = check_unknown(arrays.get(UNKNOWN), len(cells))
     return tables._replace(
         cells=cells,
@@ -188,7 +188,7 @@ def _schemas(domain: Domain) -> dict[str, Schema]:
     def evidence(value: Any, where: str) -> Any:
         n, vector = pair_of(position, list_of(number(0.0)))(value, where)
         if len(vector) != domain.shape[n] or not any(vector):
-            raise SchemaError(f"{where} is no likelihood")
+            raise SchemaError(f"{where} is not a likelihood")
         return value
 
     return {
@@ -210,7 +210,7 @@ def _per_table(
 
 
 def check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
-    """Return the places of unknown cells; raise an error for what is no place or no bound."""
+    """Return the places of unknown cells; raise an error for invalid places or bounds."""
     if rows is None:
         return np.empty(0, dtype=np.intp)
     if rows.ndim != 2 or len(rows) != 3 or np.isnan(rows).any() or not np.isfinite(rows[:2]).all():
@@ -218,7 +218,7 @@ def check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
     places, low, high = rows
     inside = places.min(initial=0) >= 0 and places.max(initial=0) < max(cells, 1)
     if not inside or (places != np.floor(places)).any() or (np.diff(places) <= 0).any():
-        raise SchemaError("the places of its unknown cells are no increasing positions")
+        raise SchemaError("the places of its unknown cells are not increasing positions")
     if (low > high).any():
         raise SchemaError("a lower bound of its unknown cells is above the upper one")
     found: NDArray[np.intp] = places.astype(np.intp)

@@ -27,7 +27,7 @@ class SchemaError(ValueError):
     >>> text()(3, "its title")
     Traceback (most recent call last):
     ...
-    rejoint.io.schema.SchemaError: its title is 3, no text
+    rejoint.io.schema.SchemaError: its title is 3, expected text
     """
 
 
@@ -37,7 +37,7 @@ def _refuse(value: Any, where: str, wanted: str) -> NoReturn:
     except (TypeError, ValueError, RecursionError):
         shown = type(value).__name__
     shown = shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "..."
-    raise SchemaError(f"{where} is {shown}, no {wanted}")
+    raise SchemaError(f"{where} is {shown}, expected {wanted}")
 
 
 def text(most: int = _MOST_TEXT) -> Schema:
@@ -181,7 +181,7 @@ def dict_of(item: Schema) -> Schema:
 def object_of(
     required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None
 ) -> Schema:
-    """Accept an object with these keys; others may be there and are not looked at.
+    """Accept an object with these keys; other keys are ignored.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def anything(value: Any, where: str) -> Any:
 
 
 def read_json(data: bytes | str, *, allow_nan: bool = False) -> Any:
-    """Return the value of a JSON text; a SchemaError for what is none or goes too deep.
+    """Return the value of a JSON text; raise a SchemaError if it is invalid or too deep.
 
     Examples
     --------
@@ -232,11 +232,11 @@ def read_json(data: bytes | str, *, allow_nan: bool = False) -> Any:
 
 
 def _refuse_constant(found: str) -> NoReturn:
-    raise ValueError(f"{found} is no number")
+    raise ValueError(f"{found} is not a number")
 
 
 def read_domain(plain: Any) -> Domain:
-    """Return the domain of a file; a SchemaError where it is none.
+    """Return the domain of a file; raise a SchemaError if it is invalid.
 
     Examples
     --------

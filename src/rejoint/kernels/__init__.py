@@ -1,4 +1,4 @@
-"""Kernels: compiled loops over records and tables, and a NumPy twin of each.
+"""Kernels: compiled loops over records and tables, and a NumPy version of each.
 
 ==================  ===============================================================
 backend             which of the two runs; checks of arguments

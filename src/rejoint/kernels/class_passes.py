@@ -407,7 +407,7 @@ def numpy_class_pass(
     factors: Array,
     levels: Sequence[int],
 ) -> tuple[float, Array, Array]:
-    """The twin of :func:`class_pass`."""
+    """NumPy version of :func:`class_pass`."""
 
     def assign(posterior: Array, mass: Array, first: int) -> Array:
         posterior *= mass[:, None]
@@ -419,7 +419,7 @@ def numpy_class_pass(
 def numpy_class_posterior(
     codes: Codes | SparseCodes, weights: Array, factors: Array, levels: Sequence[int]
 ) -> tuple[Array, Array]:
-    """The twin of :func:`class_posterior`."""
+    """NumPy version of :func:`class_posterior`."""
     log_prob, posterior = np.empty(len(codes)), np.empty((len(codes), len(weights)))
     for rows, _, logs, block in _any_blocks(codes, weights, factors, levels):
         log_prob[rows], posterior[rows] = logs, block
@@ -429,7 +429,7 @@ def numpy_class_posterior(
 def numpy_class_log_prob(
     codes: Codes | SparseCodes, weights: Array, factors: Array, levels: Sequence[int]
 ) -> Array:
-    """The twin of :func:`class_log_prob`."""
+    """NumPy version of :func:`class_log_prob`."""
     found = _any_blocks(codes, weights, factors, levels)
     return np.concatenate([np.empty(0), *(log_prob for _, _, log_prob, _ in found)])
 
@@ -729,7 +729,7 @@ def numpy_class_draws(
     levels: Sequence[int],
     seed: int,
 ) -> tuple[float, Array, Array]:
-    """The twin of :func:`class_draws`."""
+    """NumPy version of :func:`class_draws`."""
 
     def assign(posterior: Array, mass: Array, first: int) -> Array:
         return draw_classes(posterior, mass, seed, first)

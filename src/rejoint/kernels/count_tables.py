@@ -123,7 +123,7 @@ def numpy_count(
     levels: Sequence[int],
     subsets: Sequence[tuple[int, ...]],
 ) -> Array:
-    """The twin of :func:`count` for tables of codes, by ``numpy.bincount``.
+    """NumPy version of :func:`count` for tables of codes, by ``numpy.bincount``.
 
     Subsets that share all but their last variable share the rows where those are observed,
     and the cell of each of these rows. A missing value of the last variable counts as a
@@ -230,7 +230,7 @@ def make_prefixes(n_variables: int, sizes: Ints, members: Ints, starts: Ints) ->
 def numpy_count_sparse(
     codes: SparseCodes, weight: Array | None, sizes: Ints, members: Ints, starts: Ints, out: Array
 ) -> None:
-    """The twin of :func:`count` for SparseCodes; adds records to ``out``.
+    """NumPy version of :func:`count` for SparseCodes; adds records to ``out``.
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ def numpy_without(
     order: int,
     state: Array,
 ) -> Array:
-    """The twin of :meth:`Polynomials.without`.
+    """NumPy version of :meth:`Polynomials.without`.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def numpy_replace(
     order: int,
     state: Array,
 ) -> None:
-    """The twin of :meth:`Polynomials.replace`.
+    """NumPy version of :meth:`Polynomials.replace`.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def project_columns(matrix: Array) -> Array:
 
 
 def numpy_project_columns(matrix: Array) -> Array:
-    """The twin of :func:`project_columns`, by sorting.
+    """NumPy version of :func:`project_columns`, by sorting.
 
     With ``u`` in decreasing order the threshold is ``(u_1 + .. + u_k - 1) / k`` for the largest
     ``k`` at which it still lies below ``u_k``.
@@ -107,7 +107,7 @@ def numpy_admm_steps(
     steps: int,
     along_rows: bool,
 ) -> tuple[Array, Array]:
-    """The twin of :func:`admm_steps`."""
+    """NumPy version of :func:`admm_steps`."""
     for _ in range(steps):
         free = (target + rho * (factor + dual)) @ inverse
         moved = free - dual

@@ -64,7 +64,7 @@ def grade_moments(logits: Single, bias: Single, offsets: Single) -> tuple[Single
 
 
 def numpy_grade_moments(logits: Single, bias: Single, offsets: Single) -> tuple[Single, Array]:
-    """The twin of :func:`grade_moments`.
+    """NumPy version of :func:`grade_moments`.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def newton_draws(
 def numpy_newton_draws(
     points: Single, gradient: Single, hessian: Single, noise: Single, longest: float
 ) -> None:
-    """The twin of :func:`newton_draws`.
+    """NumPy version of :func:`newton_draws`.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def cell_products(
 def numpy_cell_products(
     a: Single, b: Single, starts: NDArray[np.int32], places: NDArray[np.int32]
 ) -> Single:
-    """The twin of :func:`cell_products`.
+    """NumPy version of :func:`cell_products`.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def numpy_cell_sums(
     starts: NDArray[np.int32],
     places: NDArray[np.int32],
 ) -> tuple[Single, Single]:
-    """The twin of :func:`cell_sums`.
+    """NumPy version of :func:`cell_sums`.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def tilted_levels(means: Single, variance: Single, use: Single, values: Single) 
 
 
 def numpy_tilted_levels(means: Single, variance: Single, base: Single, values: Single) -> Single:
-    """The twin of :func:`tilted_levels`, of the logarithm of the use.
+    """NumPy version of :func:`tilted_levels`, of the logarithm of the use.
 
     Examples
     --------

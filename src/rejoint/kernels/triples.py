@@ -197,7 +197,7 @@ def numpy_triples_sweep(
     dual: Array,
     steps: int,
 ) -> float:
-    """The twin of :func:`triples_sweep`: updates arrays in place, returns the objective."""
+    """NumPy version of :func:`triples_sweep`: updates arrays in place, returns the objective."""
     triples = _TripleSums(packed, levels, factors)
     products = [factors[rows].T @ factors[rows] for rows in triples.rows]
     outer = weight * np.outer(weights, weights)
@@ -221,7 +221,7 @@ def numpy_triples_sweep(
 def numpy_triples_value(
     packed: Array, levels: Sequence[int], weight: float, weights: Array, factors: Array
 ) -> float:
-    """The twin of :func:`triples_value`."""
+    """NumPy version of :func:`triples_value`."""
     triples = _TripleSums(packed, levels, factors)
     for j, k in triples.pairs:
         triples.finish(j, k)

@@ -164,7 +164,7 @@ class _Binder:
         for item in items:
             if isinstance(item, Name):
                 if item.text in seen:
-                    reason = f"{quote(item.text)} is there twice without a value."
+                    reason = f"{quote(item.text)} appears twice without a value."
                     raise QueryError(reason, self.text, item.at)
                 seen.add(item.text)
 
@@ -314,13 +314,13 @@ class LevelMatcher:
         for label, number in condition.likelihoods:
             code = self.code(label)
             if code in seen:
-                self._fail(f"The level {quote(self.texts[code])} is there twice.", label)
+                self._fail(f"The level {quote(self.texts[code])} appears twice.", label)
             seen.add(code)
             likelihood[code] = float(number.text)
             if not np.isfinite(likelihood[code]):
                 self._fail("This number is too large.", number)
         if not likelihood.any():
-            self._fail("One likelihood at least must be above zero.", condition.likelihoods[0][1])
+            self._fail("At least one likelihood must be above zero.", condition.likelihoods[0][1])
         return np.asarray(likelihood / likelihood.max())
 
     def _between(self, condition: Between) -> BoolArray:
@@ -369,7 +369,7 @@ class LevelMatcher:
             split = bins[cut[0]]
             self._fail(
                 f"The bin {split} of {quote(self.variable.name)} would be cut at "
-                f"{bound.label.text}, and how its share is spread within it is not known: "
+                f"{bound.label.text}, and the distribution within it is not known: "
                 f"{_way_out(split, number)}.",
                 bound.label,
             )

@@ -115,7 +115,7 @@ class _Parser:
         """Advice where something was expected between two words."""
         if self.token.kind not in ("word", "quoted"):
             return ""
-        return " Separate by commas, and put names and labels of several words in quotes."
+        return " Separate items with commas, and put names and labels of several words in quotes."
 
     def fail(self, reason: str, at: int | None = None) -> NoReturn:
         raise QueryError(reason, self.text, self.token.at if at is None else at)
@@ -136,7 +136,7 @@ class _Parser:
         asked = () if loose and self.at_bar_or_end(closed) else self.items(what)
         against: tuple[Item, ...] = ()
         if verb == "MI":
-            self.expect(";", ",", hint=" MI is of two sides: MI(a; b).")
+            self.expect(";", ",", hint=" MI takes two sides: MI(a; b).")
             against = self.items(what)
         given = self.items("a variable or a condition") if self.skip("|") else ()
         self.close(closed, bar=not given)
@@ -149,7 +149,7 @@ class _Parser:
     def count(self) -> tuple[int, int]:
         token = self.take()
         if token.kind != "word" or not all(c in "0123456789" for c in token.text):
-            self.fail(f"Expected how many records to sample, found {_found(token)}.", token.at)
+            self.fail(f"Expected the number of records to sample, found {_found(token)}.", token.at)
         if len(token.text) > _MAX_DIGITS or int(token.text) > MAX_SAMPLE:
             self.fail(f"A question samples at most {MAX_SAMPLE:,} records.", token.at)
         self.skip(",")
@@ -169,14 +169,14 @@ class _Parser:
         if verb == "P":
             for item in asked:
                 if isinstance(item, Soft):
-                    self.fail("Soft evidence (~) belongs right of the bar.", item.name.at)
+                    self.fail("Soft evidence (~) must be to the right of the bar.", item.name.at)
             return
         for item in asked:
             if not isinstance(item, Name):
-                self.fail(f"{verb} asks for variables, not for conditions: P does.", item.name.at)
+                self.fail(f"{verb} takes variables, not conditions; P takes both.", item.name.at)
         if verb == "E" and len(asked) > 1:
             second = cast(Name, asked[1])
-            self.fail("E is of one variable: ask for each by itself.", second.at)
+            self.fail("E takes one variable: ask about each one separately.", second.at)
 
     def items(self, what: str) -> tuple[Item, ...]:
         found = [self.item(what)]
@@ -212,7 +212,7 @@ class _Parser:
     def name(self, token: Token) -> Name:
         if token.kind == "word" and token.text in RESERVED:
             self.fail(
-                f'Expected a variable, found "{token.text}": in quotes, if one is called so.',
+                f'Expected a variable, found "{token.text}": put it in quotes if that is its name.',
                 token.at,
             )
         return Name(token.text, token.at)
@@ -221,7 +221,9 @@ class _Parser:
         if self.sees("sign", "{"):
             self.fail("Expected a label; for one of several, write: in {x, y}.")
         if self.sees("sign", *_ORDER, "=", "!="):
-            self.fail(f"Expected a label, found {_found(self.token)}: one with signs needs quotes.")
+            self.fail(
+                f"Expected a label, found {_found(self.token)}: a label with symbols needs quotes."
+            )
         return _label(self.operand("a label"))
 
     def equality(self, left: Token, negation: Token | None) -> Condition:
@@ -252,7 +254,7 @@ class _Parser:
         while True:
             label = self.label()
             if label in pairs:
-                self.fail(f"The label {label} is there twice.", label.at)
+                self.fail(f"The label {label} appears twice.", label.at)
             self.expect(":")
             pairs[label] = self.likelihood()
             if not self.skip(","):

@@ -126,7 +126,7 @@ class Between:
         elif high:
             text = f"{self.name} {'<=' if high.included else '<'} {high.label}"
         else:
-            raise ValueError(f"A range of {self.name} needs a bound at least.")
+            raise ValueError(f"A range of {self.name} needs at least one bound.")
         return f"not {text}" if self.negated else text
 
     def to_json(self) -> dict[str, Any]:

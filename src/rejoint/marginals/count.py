@@ -40,7 +40,7 @@ TABLE_SECONDS, RECORD_SECONDS = 1e-6, 3e-10
 
 
 def check_time(rows: int, tables: int) -> None:
-    """Say how long it takes to count, if that is minutes.
+    """Remark on how long it takes to count, if that is minutes.
 
     Examples
     --------

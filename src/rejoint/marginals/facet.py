@@ -409,7 +409,7 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumber
         raise ValueError(
             Message(
                 "{where}: {text!r} may be {whole} (thousands are separated) or {part} (a decimal "
-                "{name}), and no other number of the table decides. Say {one} for {whole}, {other} "
+                "{name}), and no other number of the table decides. Use {one} for {whole}, {other} "
                 "for {part}.",
                 where=block.sheet.where,
                 text=doubtful,
@@ -485,7 +485,7 @@ def _bad_cell(block: Block, r: int, c: int, text: str) -> ValueError:
     return ValueError(
         Message(
             "{where}, line {line}, cell {at}: {text!r} is neither a number nor a mark for a cell "
-            "that is not known. If it is such a mark say {suppressed}; if it means nothing was "
+            "that is not known. If it is such a mark, use {suppressed}; if it means nothing was "
             "counted, write 0.",
             where=block.sheet.where,
             line=block.lines[r],
@@ -841,7 +841,7 @@ def _standard_error(block: Block, i: int) -> float:
         value = -1.0
     if value < 0 or np.isinf(value):
         raise ValueError(
-            f"{block.sheet.where}, line {block.lines[i]}: {str(text).strip()!r} is no standard "
+            f"{block.sheet.where}, line {block.lines[i]}: {str(text).strip()!r} is not a standard "
             "error; it must be a number that is not negative, or empty."
         )
     return value

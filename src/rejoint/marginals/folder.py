@@ -274,8 +274,8 @@ def _read_listed(folder: Path, content: bytes) -> dict[str, Any]:
         return _read(folder, _MANIFEST(manifest, MANIFEST))
     except (SchemaError, KeyError) as error:
         raise ValueError(
-            f"'{folder / MANIFEST}' is not as rejoint writes it ({error}): write it again, or "
-            "remove the file to have the tables read for themselves."
+            f"'{folder / MANIFEST}' is not in the format of rejoint ({error}): write it again, or "
+            "remove it to read the tables on their own."
         ) from error
 
 
@@ -311,7 +311,9 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         known = tuple((np.array(members, dtype=np.intp), value) for members, value in sums)
         parts["unknown"] = UnknownCells(places, rows[1], rows[2], known)
     if np.isnan(flat).any():
-        raise ValueError(f"'{folder}': a cell is marked as not known, but tables.json is not told.")
+        raise ValueError(
+            f"'{folder}': a cell is marked as not known, but tables.json does not list it."
+        )
     return {**parts, "flat": flat}
 
 
@@ -327,14 +329,14 @@ def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[
     rows = read_rows(Source(folder / file), Dialect("utf-8", ","))
     _, header = next(rows, (0, []))
     if header[:-1] != list(entry["variables"]):
-        raise ValueError(f"'{folder / file}': its header is not that of tables.json.")
+        raise ValueError(f"'{folder / file}': its header does not match tables.json.")
     for line, row in rows:
         try:
             at = tuple(code[label] for code, label in zip(codes, row[:-1], strict=True))
             table[at] = np.nan if row[-1] == UNKNOWN else _cell(row[-1])
         except (KeyError, ValueError) as error:
             raise ValueError(
-                f"'{folder / file}', line {line}: [{show(row)}] is no cell of "
+                f"'{folder / file}', line {line}: [{show(row)}] is not a cell of "
                 f"{entry['variables']} ({str(error)[:80]})."
             ) from error
     return table.ravel()
@@ -343,5 +345,5 @@ def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[
 def _cell(text: str) -> float:
     value = float(text)
     if not isfinite(value):
-        raise ValueError(f"{value} is no count or share")
+        raise ValueError(f"{value} is not a count or share")
     return value

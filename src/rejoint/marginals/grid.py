@@ -533,7 +533,7 @@ class _Grid:
                     Message(
                         "{where}, line {line}: {texts} stand over or between numbers, but belong "
                         "to no table that was found. Take out blank lines and notes between a "
-                        "header and its numbers, or say {skip} to leave the first lines out.",
+                        "header and its numbers, or use {skip} to leave the first lines out.",
                         where=self.sheet.where,
                         line=line,
                         texts=show([label_of(self.rows[r][c]) for c in there]),
@@ -737,7 +737,7 @@ class _Grid:
         return ValueError(
             Message(
                 "{where}, line {at}: {cells} cells, but the header (line {line}) has {wide}. Quote "
-                "cells that hold the delimiter, or say {delimiter}.",
+                "cells that hold the delimiter, or use {delimiter}.",
                 where=self.sheet.where,
                 at=self.lines[r],
                 cells=self.sizes[r],
@@ -764,7 +764,7 @@ def _no_numbers(sheet: Sheet, header: list[str]) -> ValueError:
     return NotATableError(
         Message(
             "{where}: which column holds the numbers? Its header is {header}. Name one of them "
-            "'count', 'share' or 'percent' (long form), say {value}, or write a cross-tabulation "
+            "'count', 'share' or 'percent' (long form), use {value}, or write a cross-tabulation "
             "with the names of both variables in its corner: 'smoke \\ age'.",
             where=sheet.where,
             header=show(header),
@@ -975,7 +975,7 @@ class _Layout:
         raise ValueError(
             Message(
                 "{where}: the rows may be records, or cells of a table whose numbers are in "
-                "{name!r}. Say {value} if they are cells; records are for {estimate}.",
+                "{name!r}. Use {value} if they are cells; records are for {estimate}.",
                 where=self.grid.sheet.where,
                 name=self._name(value),
                 value=Argument("value", self._name(value)),
@@ -1016,7 +1016,7 @@ class _Layout:
     def _two_uses(self, c: int, value: int) -> ValueError:
         return ValueError(
             Message(
-                "{where}: {other!r} may be labels of a variable or numbers beside {name!r}. Say "
+                "{where}: {other!r} may be labels of a variable or numbers beside {name!r}. Use "
                 "{skip} to leave it out, or {value} to use it.",
                 where=self.grid.sheet.where,
                 other=self._name(c),

@@ -281,7 +281,7 @@ def check_cells(table: LabelledTable) -> None:
         if np.isinf(np.nansum(np.abs(values))):
             raise ValueError(
                 f"Table {table.names} adds up to more than {np.finfo(float).max:.3g}, the largest "
-                "number: divide all tables by the same large number."
+                "possible number: divide all tables by the same large number."
             )
     if np.nansum(values) > 0 or (table.total or 0.0) > 0:
         return
@@ -307,7 +307,7 @@ def _bad_cell(table: LabelledTable, flat: int) -> ValueError:
     )
     value = table.values[cell]
     advice = (
-        Message("Say {noisy} if noise was added to protect privacy.", noisy=Argument("noisy", True))
+        Message("Use {noisy} if noise was added to protect privacy.", noisy=Argument("noisy", True))
         if value < 0
         else "Write 0 where nothing was counted; if the cell was held back, say within which "
         "bounds it is: suppressed=(0, 4), or (0, inf)."
@@ -399,7 +399,7 @@ def _advice(table: LabelledTable) -> str:
                     f"Each level of {name!r} adds up to {whole:g} by itself: multiply by the "
                     f"shares of {name!r} first."
                 )
-    return "If they are counts say kind='counts'."
+    return "If they are counts, use kind='counts'."
 
 
 def _kind(table: LabelledTable, total: float) -> str:
@@ -419,7 +419,7 @@ def _kind(table: LabelledTable, total: float) -> str:
     if total < 1.0:
         raise ValueError(
             f"Table {table.names} adds up to {total:g}: too little for shares, which add up to "
-            "1, and for counts. Check it, or say kind='counts'."
+            "1, and for counts. Check it, or use kind='counts'."
         )
     return "counts"
 

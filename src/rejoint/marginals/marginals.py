@@ -375,7 +375,7 @@ class Marginals:
         rounded: float | str | None = None,
         noisy: bool = False,
     ) -> "Marginals":
-        """Take tables from elsewhere: published, counted by a database, exact.
+        """Make marginals from given tables: published, counted by a database, or exact.
 
         Parameters
         ----------
@@ -695,7 +695,7 @@ def of_files(
 
 
 def read_rounding(tables: Marginals, rounded: float | str | None) -> FloatArray:
-    """Return how far each table may be from the true one, from what ``rounded`` says.
+    """Return how far each table may be from the true one, according to ``rounded``.
 
     Examples
     --------

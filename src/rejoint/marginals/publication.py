@@ -107,7 +107,7 @@ KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the user says about files; see :meth:`rejoint.Marginals.read`."""
+    """Options of the user for files; see :meth:`rejoint.Marginals.read`."""
 
     value: str | None = None
     totals: Collection[str] | None = None  # None: by their sums
@@ -124,7 +124,7 @@ class ReadOptions:
 
 @dataclass
 class Reading:
-    """How a table was understood, for people: what it is of, and what was decided."""
+    """How a table was interpreted, as text: its contents and what was decided."""
 
     where: str
     names: tuple[str, ...] = ()
@@ -233,8 +233,8 @@ def read_files(
     for draft in drafts:
         if not draft.facet.names:
             raise draft.error(
-                "{where} has one number and no variable: all other rows and columns are totals, "
-                "or no numbers. A table has at least one variable of two levels."
+                "{where} has one number and no variable: all other rows and columns are totals, or "
+                "not numbers. A table has at least one variable of two levels."
             )
     tables = [_as_table(draft, how) for draft in drafts]
     weights = {
@@ -433,9 +433,8 @@ def _check_same_columns(
             raise ValueError(
                 Message(
                     "{where}: {one!r} and {other!r} have one label for each of the other's, so "
-                    "that they are one variable under two names, or all other combinations are "
-                    "zero. Say {skip} to use one of them; if they are two variables, list the "
-                    "zeros.",
+                    "they are one variable under two names, or all other combinations are zero. "
+                    "Use {skip} to keep one of them; if they are two variables, list the zeros.",
                     where=block.sheet.where,
                     one=before,
                     other=name,
@@ -631,7 +630,7 @@ def _pick_measure(draft: Draft, k: int, labels: Sequence[str], how: ReadOptions)
         if len(found) > 1:
             break
     raise draft.error(
-        "{where}: each cell has several numbers, {labels}. Which of them is to be used? Say "
+        "{where}: each cell has several numbers, {labels}. Which one should be used? Use "
         "{one} or {other}.",
         labels=show([label for label in labels if label]),
         one=Argument("value", labels[0]),
@@ -819,8 +818,8 @@ def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
     if len(whole) == 1 and beside:
         raise draft.error(
             "{where}: {label!r} of {name!r} is the sum of others without {beside}. Either "
-            "{beside} is a part or a sum of the others: say {skip}; or a level that {label!r} "
-            "does not have: say {totals}.",
+            "{beside} is a part or a sum of the others: use {skip}; or a level that {label!r} "
+            "does not have: use {totals}.",
             axis=axis,
             label=labels[whole[0]],
             beside=show([labels[i] for i in beside]),
@@ -843,7 +842,7 @@ def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
                 continue
             raise draft.error(
                 "{where}: {part!r} may be the difference of {total!r} and {other!r}, or "
-                "{total!r} the total of the other two. Say {skip} to leave the difference "
+                "{total!r} the total of the other two. Use {skip} to leave the difference "
                 "out, or {totals} if it is a total.",
                 part=labels[part],
                 total=labels[total],
@@ -878,7 +877,7 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
                 return kept
     raise draft.error(
         "{where}: {label!r} of {name!r} is not the sum of the others. Either some of them are "
-        "parts of others: say {skip}; or it is a level: say {none}.",
+        "parts of others: use {skip}; or it is a level: use {none}.",
         axis=axis,
         label=labels[place],
         skip=Argument("skip", [labels[rest[-1]]]),
@@ -942,8 +941,8 @@ def _check_levels(draft: Draft, doubt: "_Doubt") -> None:
         for odd, why in doubt(draft, axis):
             if odd:
                 raise draft.error(
-                    "{where}: {odd} of {name!r} {why}, or levels as the others are. Say {skip} to "
-                    "leave out what is no level, or {none} if all are levels.",
+                    "{where}: {odd} of {name!r} {why}, or levels as the others are. Use {skip} to "
+                    "leave out what is not a level, or {none} if all are levels.",
                     axis=axis,
                     odd=show(odd),
                     why=why,
@@ -1030,8 +1029,8 @@ def _check_sums_left(draft: Draft) -> None:
                 parts = [labels[k] for k in np.flatnonzero(masks[np.argmax(fits)])]
                 parts = [label for label in labels if label != labels[i]] if mean else parts
                 raise draft.error(
-                    "{where}: {label!r} of {name!r} equals the {sum} of {parts}, so that it may be "
-                    "their total or mean, one of them a difference, or a level. Say {one} if it is "
+                    "{where}: {label!r} of {name!r} equals the {sum} of {parts}, so it may be "
+                    "their total or mean, one of them a difference, or a level. Use {one} if it is "
                     "a total, {skip} to leave it out, {none} if all are levels.",
                     axis=axis,
                     sum="mean" if mean else "sum",
@@ -1059,7 +1058,7 @@ def _check_two(draft: Draft, axis: int, at: Sequence[int]) -> None:
     labels = draft.facet.labels[axis]
     raise draft.error(
         "{where}: {name!r} has two totals, {one!r} and {other!r}. Leave one out by {skip}, or "
-        "say {totals}.",
+        "use {totals}.",
         axis=axis,
         one=labels[at[0]],
         other=labels[at[1]],
@@ -1096,8 +1095,8 @@ def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) 
             continue
         parts = " + ".join(repr(labels[i]) for i in run[:3]) + (" + ..." if len(run) > 3 else "")
         raise draft.error(
-            "{where}: {label!r} of {name!r} equals {parts}, so that it may be their total or, "
-            "by chance, a level. Say {one} if it is a total, {none} if it is a level.",
+            "{where}: {label!r} of {name!r} equals {parts}, so it may be their total or, "
+            "by chance, a level. Use {one} if it is a total, {none} if it is a level.",
             axis=axis,
             label=labels[level],
             parts=parts,
@@ -1125,7 +1124,7 @@ def _check_totals(draft: Draft) -> None:
         remark(
             Message(
                 "{where}: all numbers are multiples of {base:g}, and totals are off by as much as "
-                "rounding makes them. Say {rounded} if they were rounded.",
+                "rounding makes them. Use {rounded} if they were rounded.",
                 where=draft.reading.where,
                 base=base,
                 rounded=Argument("rounded", int(base)),
@@ -1155,7 +1154,7 @@ def _check_nil(draft: Draft) -> None:
         if missing.any() and np.all(np.any(nil, axis=others) | ~missing):
             raise draft.error(
                 "{where}: '-' is nil by custom, but the totals of its lines are larger than "
-                "the sums of the other numbers. Say {gone} if it stands for a number that is "
+                "the sums of the other numbers. Use {gone} if it stands for a number that is "
                 "not given, or {none} if the totals are no totals.",
                 gone=Argument("suppressed", ["-"]),
             )
@@ -1304,7 +1303,7 @@ def _prove_kind(draft: Draft, clues: _Clues) -> None:
     if why:
         raise draft.error(
             "{where}: {why}, so that they may be rates or means, which do not add up: multiply "
-            "these by the number of cases that each is of. Say {kind} if they are counts.",
+            "these by the number of cases that each refers to. Use {kind} if they are counts.",
             why=why,
             kind=Argument("kind", "counts"),
         )
@@ -1320,7 +1319,7 @@ def _prove_kind(draft: Draft, clues: _Clues) -> None:
     if clues.one == 100.0 and not (clues.counted or clues.fractions):
         remark(
             Message(
-                "{where}: the numbers add up to 100. They are taken as counts; say {kind} if they "
+                "{where}: the numbers add up to 100. They are taken as counts; use {kind} if they "
                 "are percentages.",
                 where=draft.reading.where,
                 kind=Argument("kind", "percent"),
@@ -1374,8 +1373,8 @@ def _check_battery(draft: Draft) -> None:
         sums = facet.by_level(axis).sum(axis=1)
         if len(labels) > 2 and np.ptp(sums) == 0.0 and sums[0] >= _BATTERY:
             raise draft.error(
-                "{where}: each level of {name!r} adds up to {whole:,.10g}, so that {labels} may be "
-                "several questions to the same cases, or levels of one variable. Say {kind} if "
+                "{where}: each level of {name!r} adds up to {whole:,.10g}, so {labels} may be "
+                "several questions to the same cases, or levels of one variable. Use {kind} if "
                 "they are levels; else give each question as a table of its own.",
                 axis=axis,
                 whole=float(sums[0]),
@@ -1400,8 +1399,8 @@ def _find_conditional(draft: Draft, clues: _Clues) -> None:
             return
         other = ", ".join(facet.names[k] or "the columns" for k in ways[-1][0])
         raise draft.error(
-            "{where}: the numbers of each {names} add up to {whole:g}, so that they may be "
-            "percentages within {names} or {rest}. Say {rows} (or {columns}) for percentages "
+            "{where}: the numbers of each {names} add up to {whole:g}, so they may be "
+            "percentages within {names} or {rest}. Use {rows} (or {columns}) for percentages "
             "within the rows (or the columns), or {counts}.",
             names=names,
             whole=whole,
@@ -1426,9 +1425,9 @@ def _no_whole(draft: Draft) -> ValueError:
     hidden = f" without the cells that are not known ({'; '.join(cells)}{more})" if cells else ""
     two = len(facet.names) > 1
     return draft.error(
-        "{where}: the numbers are percentages, but they do not add up to 100{hidden}: {sums}. Say "
+        "{where}: the numbers are percentages, but they do not add up to 100{hidden}: {sums}. Use "
         "{ways} if they are percentages of all{or_rows}, or {counts} if they are counts; multiply "
-        "other percentages by the number of cases that each is of.",
+        "other percentages by the number of cases that each refers to.",
         hidden=hidden,
         sums=", ".join(sums),
         ways=join_messages(
@@ -1516,7 +1515,7 @@ def _check_constants(drafts: Sequence[Draft], how: ReadOptions) -> None:
                 else f"{other.reading.where if other else ''} about several"
             )
             raise draft.error(
-                "{where} is about {name} = {label} only, {against}. Say {skip} if they may be "
+                "{where} is about {name} = {label} only, {against}. Use {skip} if they may be "
                 "used together, or leave one out.",
                 name=name,
                 label=label,
@@ -1550,7 +1549,7 @@ def _name_by_labels(drafts: Sequence[Draft]) -> None:
             remark(
                 Message(
                     "{where}: the variable of the labels {labels} has no name and is called "
-                    "{made!r}. Say {same} to name it.",
+                    "{made!r}. Use {same} to name it.",
                     where=draft.reading.where,
                     labels=show(labels),
                     made=made,
@@ -1608,7 +1607,7 @@ def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Va
     parts: list[str] = [
         Message(
             "{where}: the labels {labels} belong to a variable that the file does not name, or are "
-            "different numbers, such as births and deaths. Say {same} if each case has one of "
+            "different numbers, such as births and deaths. Use {same} if each case has one of "
             "them, or {skip} to keep one of different numbers.",
             where=draft.reading.where,
             labels=show(labels),
@@ -1619,7 +1618,7 @@ def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Va
     if value is not None:
         parts.append(
             Message(
-                "If {label!r} is the column of the numbers, say {value}.",
+                "If {label!r} is the column of the numbers, use {value}.",
                 label=value,
                 value=Argument("value", value),
             )
@@ -1783,7 +1782,7 @@ def typed(tables: Sequence[LabelledTable], domain: Domain | None) -> list[Labell
             labels_of.update(_numbers(list(labels_of)))
         elif name not in domain:
             raise ValueError(
-                f"The tables speak of {name!r}, which is not in the domain."
+                f"The tables mention {name!r}, which is not in the domain."
                 + nearest(name, domain.names)
             )
         else:

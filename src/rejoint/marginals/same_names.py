@@ -1,4 +1,4 @@
-"""One name for one thing: variables and levels that several tables write differently.
+"""Unify names of variables and levels that several tables write differently.
 
 Case, blanks and accents are merged, and that is said. What only looks alike (Men and Male, 15-24
 and 15 to 24, Sex and Gender) is an error that prints the option to add. Groups of numbers, such as
@@ -76,7 +76,7 @@ class _Use:
 
 
 def apply_same(facets: Sequence[Facet], same: Mapping[str, str]) -> None:
-    """Rename variables and levels as the user says, in place."""
+    """Rename variables and levels as the user specifies, in place."""
     told = {plain_text(key): value for key, value in same.items()}
     for facet in facets:
         for k, labels in enumerate(facet.labels):
@@ -89,7 +89,7 @@ def apply_same(facets: Sequence[Facet], same: Mapping[str, str]) -> None:
 def use_one_name(
     tables: Sequence[tuple[Facet, str]], same: Mapping[str, str], domain: Sequence[str] = ()
 ) -> list[str]:
-    """Write variables and levels in one way in all tables, in place; say what was merged.
+    """Unify variables and levels in all tables, in place; remark on what was merged.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _check_variables(uses: Mapping[str, Sequence[_Use]], told: Mapping[str, str]
                 continue
             raise ValueError(
                 Message(
-                    "{one!r} in {here} and {other!r} in {there} look like one variable. Say {same} "
+                    "{one!r} in {here} and {other!r} in {there} look like one variable. Use {same} "
                     "if they are, or {own} if they are not.",
                     one=one,
                     other=other,
@@ -201,8 +201,8 @@ def _check_levels(name: str, uses: Sequence[_Use], told: Mapping[str, str]) -> N
             options = [Message("{x}", x=Argument("same", {b: a})) for a, b in pairs]
             raise ValueError(
                 Message(
-                    "Levels of {name!r} look like the same under two names: {texts}. Say {options} "
-                    "if they are.",
+                    "Levels of {name!r} look like one level under two names: {texts}. Use "
+                    "{options} if they are.",
                     name=name,
                     texts="; ".join(texts),
                     options=join_messages(options, " "),
@@ -288,4 +288,4 @@ def say_merged(said: Sequence[str]) -> None:
     """Remark on names that were merged."""
     if said:
         more = f" and {len(said) - 3} more" if len(said) > 3 else ""
-        remark(f"Written in one way: {'; '.join(said[:3])}{more}.")
+        remark(f"Treated as the same: {'; '.join(said[:3])}{more}.")

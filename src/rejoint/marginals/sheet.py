@@ -308,7 +308,7 @@ def list_files(paths: Paths) -> list[Source]:
         else:
             found += _members(path)
     if not found:
-        raise ValueError("No table files are named.")
+        raise ValueError("No table files were given.")
     return found
 
 
@@ -444,8 +444,8 @@ def _unpack_first(rows: list[list[Text]]) -> None:
 def _not_a_table(name: str, line: int | None) -> ValueError:
     if line is None:
         return NotATableError(
-            f"{name} has more than {MOST_CELLS:,} cells, or {_MOST_COLUMNS:,} in a row: it is no "
-            "table. Take the part that is one."
+            f"{name} has more than {MOST_CELLS:,} cells, or {_MOST_COLUMNS:,} in a row: it is not "
+            "a table. Extract the part that is one."
         )
     return NotATableError(
         f"{name} has no table: none of its first {line:,} lines has a label and a number beside it."
@@ -585,7 +585,7 @@ def _json_stat_sheet(source: Source, part: Mapping[str, Any], number: int) -> Sh
                 raise KeyError(f"size of {key}")
         values, status = part["value"], part.get("status") or {}
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{source.name} is not as JSON-stat has it: {error!r}.") from error
+        raise ValueError(f"{source.name} is not valid JSON-stat: {error!r}.") from error
     if math.prod(sizes) > MOST_CELLS:
         raise _not_a_table(source.name, None)
     at = values.get if isinstance(values, dict) else None
@@ -640,7 +640,7 @@ def _read_px(source: Source, encoding: str | None) -> Sheet:
         name for key in ("STUB", "HEADING") for name in _QUOTED.findall(said.get((key, ""), ""))
     ]
     if not names or ("DATA", "") not in said:
-        raise ValueError(f"{source.name} is not as PC-Axis has it: STUB, HEADING or DATA is gone.")
+        raise ValueError(f"{source.name} is not valid PC-Axis: STUB, HEADING or DATA is missing.")
     labels = []
     for name in names:
         texts = _QUOTED.findall(said.get(("VALUES", name), ""))

@@ -279,7 +279,7 @@ def subsets_by_name(
         subset = indices_of(domain, given)
         if subset in found:
             raise ValueError(
-                f"The subset {given!r} is asked for twice (before as {found[subset]!r}): "
+                f"The subset {given!r} is requested twice (before as {found[subset]!r}): "
                 "the order of variables makes no other table; list each set once."
             )
         found[subset] = given
@@ -299,7 +299,7 @@ def check_memory(domain: Domain, subsets: Sequence[Subset], limit: float | None 
     size = memory_of_subsets(domain.shape, subsets)
     if size > memory_limit(limit):
         raise ValueError(
-            f"The {plural(len(subsets), 'table')} asked for would take {format_bytes(size)}, more "
+            f"The {plural(len(subsets), 'table')} requested would take {format_bytes(size)}, more "
             f"than the limit of {format_bytes(memory_limit(limit))}: ask for fewer or smaller "
             "ones, or raise memory_limit= (in bytes)."
         )

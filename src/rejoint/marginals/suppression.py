@@ -70,7 +70,7 @@ class UnknownCells:
         return UnknownCells(self.places, self.low * by, self.high * by, sums)
 
     def between(self, start: int, stop: int) -> "UnknownCells | None":
-        """Return those of one table, with positions from its start; None if all cells are known."""
+        """Return the cells of one table, with positions from its start; None if all are known."""
         first, last = np.searchsorted(self.places, [start, stop])
         if first == last:
             return None

@@ -316,7 +316,7 @@ def scale_word(text: str) -> float:
 
 
 def is_rate(text: str) -> bool:
-    """Return whether a title or unit speaks of rates.
+    """Return whether a title or unit is about rates.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def is_rate_level(label: str) -> bool:
 
 
 def is_percent(text: str) -> bool:
-    """Return whether a title or unit speaks of percentages.
+    """Return whether a title or unit is about percentages.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def one_line(answer: "Answer", *, with_basis: bool = False) -> str:
 def text(answer: "Answer", rows: int = _ROWS, *, with_basis: bool = True) -> str:
     """Return an answer as text for a terminal, with at most ``rows`` rows of a table.
 
-    What it rests on, which takes time to find, is left out unless ``with_basis``.
+    Its basis, which takes time to find, is left out unless ``with_basis``.
 
     Examples
     --------
@@ -122,10 +122,10 @@ def _html_row(row: list[str], labels: int) -> str:
 
 def _remarks(answer: "Answer", *, with_basis: bool = True) -> list[str]:
     basis = [answer.rests_on.text] if with_basis and answer.rests_on is not None else []
-    evidence = f"What is given has probability {format_number(answer.evidence)}."
+    evidence = f"The evidence has probability {format_number(answer.evidence)}."
     given = [evidence] * (answer.evidence < 1.0)
     found = answer.interval
-    bounds = [] if found is None else [f"In brackets: {found.description}."]
+    bounds = [] if found is None else [f"In parentheses: {found.description}."]
     return [*basis, *bounds, *given, *answer.notes]
 
 
@@ -219,7 +219,7 @@ class Answer:
         how many these are worth, ``effective``;
         None where the model carries no posterior draws, or the value is not numeric.
     rests_on : AnswerBasis or None
-        What the answer of a model from tables rests on; :attr:`basis` and :attr:`bounds` are its
+        Basis of the answer of a model from tables; :attr:`basis` and :attr:`bounds` are its
         parts.
 
     Examples
@@ -233,7 +233,7 @@ class Answer:
     lung  smoke = yes  smoke = no
     yes         0.646      0.1423
     no          0.354      0.8577
-    What is given has probability 0.1103.
+    The evidence has probability 0.1103.
     """
 
     query: Query
@@ -254,7 +254,7 @@ class Answer:
     def __float__(self) -> float:
         if isinstance(self.value, float):
             return self.value
-        raise TypeError(f"The answer to {self.query} is no single number: see .value.")
+        raise TypeError(f"The answer to {self.query} is not a single number: see .value.")
 
     def table(self, backend: Backend | None = None) -> Any:
         """Return a table, or sampled records, as a frame with labels.
@@ -282,7 +282,7 @@ class Answer:
             return self.value.to_frame(backend)
         if not isinstance(self.value, np.ndarray):
             what = "a mode, a mapping" if isinstance(self.value, Mode) else "a single number"
-            raise ValueError(f"The answer to {self.query} is {what}, no table: see .value.")
+            raise ValueError(f"The answer to {self.query} is {what}, not a table: see .value.")
         return label_table(self.value, self.axes, backend, self.column)
 
     @property
@@ -299,7 +299,7 @@ class Answer:
 
     @property
     def basis(self) -> "BasisName | None":
-        """What the answer rests on; None for a model from records.
+        """Basis of the answer; None for a model from records.
 
         "published": one of the given tables holds all variables asked and given. "implied": every
         joint with these tables gives it. "identified": every joint of the model's rank with these

@@ -1,4 +1,4 @@
-"""What an answer of a model from tables rests on: published, implied, identified or open."""
+"""Basis of an answer of a model from tables: published, implied, identified or open."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -81,7 +81,7 @@ class _Published(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AnswerBasis:
-    """What one answer rests on, found when it is first asked for.
+    """Basis of one answer, found when it is first needed.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class AnswerBasis:
 
     @cached_property
     def name(self) -> BasisName:
-        """One word."""
+        """The basis in one word."""
         if self._published is not None or (self._marginals is None and self._is_held):
             return "published"
         found = self._ranges
@@ -137,7 +137,7 @@ class AnswerBasis:
 
     @cached_property
     def text(self) -> str:
-        """What the answer rests on, in one sentence."""
+        """Basis of the answer, in one sentence."""
         match self.name:
             case "published":
                 said = self._describe_published()
@@ -402,9 +402,9 @@ class AnswerBasis:
             reach = f"what {gives}"
             if not found.sharp:
                 reach = "bounds of what joints with these tables give"
-            return f"; in brackets {reach}{self._describe_miss()}"
+            return f"; in parentheses {reach}{self._describe_miss()}"
         if isnan(found.low):
-            return "; in every joint with these tables what is given has probability zero"
+            return "; in every joint with these tables the evidence has probability zero"
         ends = format_interval(float(self.value), found.low, found.high)[1:]
         low, high = (
             format_number(end) if end == round(end) else shown
@@ -425,9 +425,9 @@ class AnswerBasis:
         if not self._is_numeric:
             return ""
         if self.seconds <= 0:
-            return "; its range was not asked for"
+            return "; its range was not requested"
         if self._marginals is None:
-            return "; without a range, as the cells of the tables are not kept with the model"
+            return "; without a range, because the cells of the tables are not kept with the model"
         size = prod(self._shape())
         if size > MOST_BOUNDED_CELLS:
             return f"; without ranges for {plural(size, 'cell')}: ask for fewer at a time"
@@ -437,7 +437,11 @@ class AnswerBasis:
         found, kept = self._ranges_at_hand(), self._marginals
         if found is None or kept is None or not found.slack > 0:
             return ""
-        reason = "as they are of a sample" if kept.noisy else "as they contradict each other"
+        reason = (
+            "because they come from a sample"
+            if kept.noisy
+            else ("because they contradict each other")
+        )
         return (
             f" (cells of the tables may be off by up to {found.slack:.2g} of the total, {reason})"
         )

@@ -121,8 +121,8 @@ def note_unlikely(bound: BoundQuery, log_prob: float) -> tuple[str, ...]:
     shown = format_number(exp(log_prob)) if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
     note = (
         f"{', '.join(bound.evidence_text.values())} has probability "
-        f"{'zero' if log_prob == -inf else shown}: the answer rests on what this model holds "
-        f"{'impossible' if log_prob == -inf else 'nearly impossible'}."
+        f"{'zero' if log_prob == -inf else shown}: the answer depends on evidence that this model "
+        f"considers {'impossible' if log_prob == -inf else 'nearly impossible'}."
     )
     remark(note)
     return (note,)
@@ -134,12 +134,12 @@ def _add_interval(model: "LowRankPMF", bound: BoundQuery, answer: Answer, level:
         return answer  # estimated from samples, which would take as long again for every draw
     cells = prod(model.domain.shape[n] for n in bound.asked + bound.against + bound.by)
     if cells > _INTERVAL_CELLS or cells * len(model.draws) > _INTERVAL_NUMBERS:
-        note = "Without credible intervals, as the table is large: ask for fewer variables."
+        note = "No credible intervals, because the table is large: ask for fewer variables."
         return replace(answer, notes=(*answer.notes, note))
     used = {*bound.asked, *bound.against, *bound.by, *bound.events}
     weights, shares, factors = model.draws.given(bound.evidence, used)
     if not len(weights):
-        note = "Without a credible interval: every posterior draw excludes what is given."
+        note = "No credible interval: every posterior draw excludes the evidence."
         return replace(answer, notes=(*answer.notes, note))
     values, totals = [], []
     for k, own in enumerate(shares):
@@ -197,7 +197,7 @@ def _numbers(domain: Domain, bound: BoundQuery, known: _Known) -> Answer:
 
 
 def check_numeric(domain: Domain, bound: BoundQuery) -> None:
-    """Raise an error, at its place, where the levels of the variable asked for are no numbers."""
+    """Raise an error, at its place, if the levels of the requested variable are not numbers."""
     try:
         _ = domain[bound.asked[0]].numeric
     except (ValueError, OverflowError) as error:
@@ -210,8 +210,8 @@ def _table(domain: Domain, bound: BoundQuery, known: _Known) -> tuple[FloatArray
     cells = prod(domain.shape[n] for n in axes)
     if cells > tables.MAX_CELLS:
         raise bound.error(
-            f"The table would have {format_count(cells)} cells, more than the {tables.MAX_CELLS:,} "
-            "that are formed: ask for fewer variables."
+            f"The table would have {format_count(cells)} cells, more than the limit of "
+            f"{tables.MAX_CELLS:,}: ask for fewer variables."
         )
     terms, factors = known.weights, dict(known.factors)
     for n, meets in bound.events.items():
@@ -247,7 +247,7 @@ def divide_columns(
     --------
     >>> table, total = np.array([[0.2, 0.0], [0.2, 0.0]]), np.array([0.4, 0.0])
     >>> divide_columns(table, total, [Variable("a", ("x", "y"))])[1]
-    ('Undefined, shown as nan, as it is impossible here: a = y.',)
+    ('Undefined, shown as nan, because it is impossible here: a = y.',)
     """
     impossible = np.argwhere(total == 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -258,7 +258,7 @@ def divide_columns(
     table[..., total == 0.0] = np.nan
     first = ", ".join(f"{v.name} = {v.levels[i]}" for v, i in zip(by, impossible[0], strict=True))
     others = f" (and {len(impossible) - 1:,} more)" if len(impossible) > 1 else ""
-    return table, (f"Undefined, shown as nan, as it is impossible here: {first}{others}.",)
+    return table, (f"Undefined, shown as nan, because it is impossible here: {first}{others}.",)
 
 
 def _mode(model: "LowRankPMF", bound: BoundQuery, known: _Known) -> Answer:
@@ -266,7 +266,7 @@ def _mode(model: "LowRankPMF", bound: BoundQuery, known: _Known) -> Answer:
     given = {model.domain.names[n]: likelihood for n, likelihood in bound.evidence.items()}
     names = [model.domain.names[n] for n in bound.asked] or None
     if names is None and len(given) == len(model.domain):
-        raise bound.error("Every variable is given, so none is left to ask for: name some.")
+        raise bound.error("Every variable is given, so there is none left to ask about: name some.")
     mode = model.mode(names, given)
     return Answer(bound.query, "mode", mode, (), known.evidence, notes=known.notes)
 
@@ -302,8 +302,8 @@ def _information(bound: BoundQuery, known: _Known, bits: bool, random_state: Ran
     notes = known.notes
     if error is not None:
         notes += (
-            f"Estimated from {found.draws:,} drawn records, as the table is too large to go "
-            f"through: standard error {error:.2g} {unit}.",
+            f"Estimated from {found.draws:,} drawn records, because the table is too large to "
+            f"enumerate: standard error {error:.2g} {unit}.",
         )
     return Answer(
         bound.query,

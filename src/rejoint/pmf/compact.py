@@ -1,4 +1,4 @@
-"""Compact: merge the classes of many models into the few of one model of their mean.
+"""Compact: merge the classes of many models into one model near their mean.
 
 The mean of all kept sweeps of a sampler has as many classes as they have together. Merging the
 classes of a group into their weighted mean keeps every one-variable table, and costs at most
@@ -38,7 +38,7 @@ CLASSES_PER_CLASS = 3
 LEAST_VARIANCE = 1e-8
 
 #: Least probability in logarithms: a level that a group never shows does not exclude a class.
-LEAST = 1e-9
+LEAST_PROBABILITY = 1e-9
 
 #: Share of the classes below which others than few groups are left as they are.
 FEW_MOVED = 0.01
@@ -102,7 +102,7 @@ def nearest(model: Model, rows: FloatArray) -> IntArray:
     >>> nearest(model, np.array([[0.7, 0.3], [0.1, 0.9]]))
     array([0, 1])
     """
-    logs = np.log(np.maximum(model.factors, LEAST)).astype(rows.dtype)
+    logs = np.log(np.maximum(model.factors, LEAST_PROBABILITY)).astype(rows.dtype)
     step = max(BLOCK // logs.shape[1], 1)
     # KL(B_k || A_g) less the entropy of B_k, which is the same for every group.
     found = [(rows[at : at + step] @ logs).argmax(axis=1) for at in range(0, len(rows), step)]

@@ -46,7 +46,7 @@ class Interval(tuple[FloatArray, FloatArray]):
     level : float
         Posterior probability between each pair of bounds.
     draws : int
-        Number of posterior draws that the bounds rest on. Draws under which the evidence has
+        Number of posterior draws that the bounds are based on. Draws under which the evidence has
         probability zero are left out.
     effective : float
         Number of equally weighted draws that these are worth: draws under which the evidence is
@@ -57,7 +57,7 @@ class Interval(tuple[FloatArray, FloatArray]):
     >>> interval = Interval(np.array(0.1), np.array(0.2), 0.9, 40, 23.4)
     >>> low, high = interval
     >>> interval.description
-    '90 % credible interval, of 40 posterior draws worth 23'
+    '90 % credible interval from 40 posterior draws worth 23'
     """
 
     level: float
@@ -96,7 +96,7 @@ class Interval(tuple[FloatArray, FloatArray]):
         """Level and number of draws, in words."""
         worth = f" worth {self.effective:.0f}" if self.effective < self.draws - 0.5 else ""
         return (
-            f"{100 * self.level:g} % credible interval, of {plural(self.draws, 'posterior draw')}"
+            f"{100 * self.level:g} % credible interval from {plural(self.draws, 'posterior draw')}"
             f"{worth}"
         )
 
@@ -365,7 +365,7 @@ class Draws(Sequence["LowRankPMF"]):
         """Return credible bounds of a (conditional) table; see :meth:`LowRankPMF.interval`."""
         if not self:
             raise ValueError(
-                "This model carries no posterior draws, so that there are no bounds: fit by "
+                "This model has no posterior draws, so there are no bounds: fit with "
                 'solver="bayes".'
             )
         asked = positions(self.domain, names)
@@ -374,7 +374,7 @@ class Draws(Sequence["LowRankPMF"]):
             evidence = ", ".join(f"{name} = {show([x])}" for name, x in (given or {}).items())
             raise ZeroEvidenceError(
                 f"{evidence} has probability zero under all {plural(len(self), 'posterior draw')}, "
-                "so that there are no bounds: leave some of it out."
+                "so there are no bounds: leave some of it out."
             )
         tables = [joint_table(own, [factors[n][k] for n in asked]) for k, own in enumerate(shares)]
         return credible_interval(np.stack(tables), level, weights, answer)
@@ -443,7 +443,10 @@ def check_block(block: Block, domain: Domain, draw_weights: FloatArray | None = 
             f"{1 + sum(domain.shape)}, classes)."
         )
     if not (np.isfinite(block).all() and (block >= 0.0).all()):
-        raise ValueError("Posterior draws hold what is no probability: entries are finite, >= 0.")
+        raise ValueError(
+            "Posterior draws contain values that are not probabilities: entries must "
+            "be finite and >= 0."
+        )
     if draw_weights is not None and not _is_distribution(draw_weights, len(block)):
         raise ValueError(
             f"Weights of {plural(len(block), 'posterior draw')} must be as many numbers >= 0 that "

@@ -1,4 +1,4 @@
-"""The tables that a model was fitted to, which say what its answers rest on."""
+"""The tables that a model was fitted to, which give the basis of its answers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

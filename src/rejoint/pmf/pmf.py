@@ -94,7 +94,7 @@ class LowRankPMF:
         Tables in which the records of the fit differ from the model beyond chance, worst first.
         Answers that concern them say so.
     tables : GivenTables or None
-        The tables that it was fitted to: answers say by them what they rest on. None for a model
+        The tables that it was fitted to: they give the basis of each answer. None for a model
         from records.
 
     Examples
@@ -304,7 +304,7 @@ class LowRankPMF:
         -------
         Interval
             The pair ``low, high``, in the shape of the table, which lies between them; its
-            ``draws`` says how many draws it rests on, ``effective`` how many they are worth. Draws
+            ``draws`` is the number of draws behind it, ``effective`` how many they are worth. Draws
             count in proportion to the probability that they give to the evidence; those that
             exclude it are left out.
 
@@ -354,7 +354,7 @@ class LowRankPMF:
             if isinstance(value, np.ndarray) and value.dtype.kind == "f":
                 raise ValueError(
                     f"prob: the event on {name!r} is an array of likelihoods, which is evidence: "
-                    "give it by given=, or name a level or a list of levels."
+                    "pass it as given=, or name a level or a list of levels."
                 )
         wanted = read_evidence(self.domain, event)
         shares, factors = self._given(given, wanted)
@@ -491,7 +491,7 @@ class LowRankPMF:
         else:
             asked = positions(self.domain, names)
         if not asked:
-            raise ValueError("mode: no variable is asked for; name those that are.")
+            raise ValueError("mode: no variable is named; name at least one.")
         shares, factors = self._given(given, asked)
         chosen = [factors[n] for n in asked]
         found = (single_modes if each else most_probable)(shares, chosen, max_nodes)
@@ -539,7 +539,7 @@ class LowRankPMF:
         """
         variables = [self.domain[n] for n in positions(self.domain, names)]
         if not variables:
-            raise ValueError("table: no variable is asked for; name one at least.")
+            raise ValueError("table: no variable is named; name at least one.")
         return label_table(self.marginal(names, given), variables, backend)
 
     def ask(
@@ -580,7 +580,7 @@ class LowRankPMF:
         QueryError
             If the text is not a question, or names what the model does not have; it shows where.
         ZeroEvidenceError
-            If what is given has probability zero.
+            If the evidence has probability zero.
 
         Examples
         --------
@@ -588,14 +588,14 @@ class LowRankPMF:
         >>> p = rj.datasets.asia()
         >>> print(p.ask("P(lung = yes | smoke = yes, xray = yes)"))
         P(lung = yes | smoke = yes, xray = yes) = 0.646
-        What is given has probability 0.07585.
+        The evidence has probability 0.07585.
         >>> print(p.ask("argmax bronc, xray | dysp = yes"))
         argmax bronc, xray | dysp = yes
         variable  level
         bronc     yes
         xray      no
         Probability 0.7234.
-        What is given has probability 0.436.
+        The evidence has probability 0.436.
         >>> print(p.ask("MI(smoke; bronc)", bits=True))
         MI(smoke; bronc) = 0.06665 bits
         """
@@ -741,7 +741,7 @@ class LowRankPMF:
         known = read_evidence(self.domain, given)
         rest = [n for n in range(len(self.domain)) if n not in known]
         if not rest:
-            raise ValueError("condition: every variable is given, so that none remains.")
+            raise ValueError("condition: every variable is given, so none remains.")
         shares, _ = self._given(given, ())
         alive = shares > 0.0
         domain = Domain(tuple(self.domain[n] for n in rest))
@@ -783,7 +783,7 @@ class LowRankPMF:
     def with_tables(
         self, tables: "Marginals | GivenTables | None", identified: str | None = None
     ) -> Self:
-        """Return the model with the tables that it was fitted to; answers then rest on them.
+        """Return the model with the tables that it was fitted to; answers then state their basis.
 
         Parameters
         ----------
@@ -1151,7 +1151,7 @@ class LowRankPMF:
     def _describe_answer(self) -> str:
         if self._mixture is None:
             return ""
-        return f"; answers by the posterior mean of {self._mixture.rank:,} classes"
+        return f"; answers come from the posterior mean of {self._mixture.rank:,} classes"
 
 
 def _check_numbers(values: ArrayLike, what: str, axes: int) -> FloatArray:

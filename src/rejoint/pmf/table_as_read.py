@@ -73,7 +73,7 @@ class TableAsRead:
 
     @property
     def text(self) -> str:
-        """What it is of, where it is from, and what its numbers are, in words.
+        """Description of its variables, its source and its numbers.
 
         Examples
         --------
@@ -136,7 +136,7 @@ class TableAsRead:
         return f"<{self.write(least)}" if 0.0 < number < least else self.write(number)
 
     def write_given(self, place: int) -> str:
-        """Write the number at a place of the flat table; of what is not given, its bounds.
+        """Write the number at a place of the flat table; its bounds if it is not given.
 
         Examples
         --------

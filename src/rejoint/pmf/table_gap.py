@@ -41,9 +41,9 @@ class TableGap(NamedTuple):
     def text(self) -> str:
         """The gap in one sentence."""
         return (
-            f"The records differ from the model in {', '.join(self.names)}: {self.cell} is "
-            f"{self.given:.3f} of them, {self.model:.3f} of the model ({self.distance:.3f} of the "
-            f"mass is in other cells, {self.chance:.3f} by chance)."
+            f"The records differ from the model in {', '.join(self.names)}: {self.cell} has a "
+            f"share of {self.given:.3f} in the records and {self.model:.3f} in the model "
+            f"({self.distance:.3f} of the mass is in other cells, {self.chance:.3f} by chance)."
         )
 
 

@@ -313,7 +313,7 @@ class TargetModel:
         >>> bool(abs(float(answer) - model.predict_proba([{"smoke": "yes"}])[0, 1]) < 1e-12)
         True
         >>> print(*model.model_.ask("P(smoke | bronc = yes)").notes)
-        The joint model answers, as the question is about smoke; ...
+        The joint model answers, because the question is about smoke; ...
         """
         bound = bind(text, self.pmf.domain)
         reason = self._reason_for_joint(bound)
@@ -322,7 +322,7 @@ class TargetModel:
         answer = ask(self.pmf, text, bits, level, random_state, bound_seconds)
         names = ", ".join(self.targets)
         note = (
-            f"The joint model answers, as {reason}; the models that predict {names} answer "
+            f"The joint model answers, because {reason}; the models that predict {names} answer "
             f"P, E and argmax of {names} given single levels."
         )
         return replace(answer, notes=(*answer.notes, note))
@@ -407,8 +407,8 @@ class TargetModel:
         cells = prod(sizes) * max(len(row), labels)
         if cells > tables.MAX_CELLS:
             raise bound.error(
-                f"The table takes {format_count(cells)} numbers, more than the "
-                f"{tables.MAX_CELLS:,} that are formed: ask for fewer variables."
+                f"The table takes {format_count(cells)} numbers, more than the limit of "
+                f"{tables.MAX_CELLS:,}: ask for fewer variables."
             )
         codes = np.tile(row, (prod(sizes), 1))
         codes[:, by] = np.indices(sizes).reshape(len(by), len(codes)).T
@@ -535,7 +535,7 @@ def is_level(likelihood: FloatArray) -> bool:
 
 
 def is_level_or_nothing(likelihood: FloatArray) -> bool:
-    """Whether evidence leaves one level, or says nothing as all levels are as likely.
+    """Whether evidence leaves one level, or is empty because all levels are equally likely.
 
     Examples
     --------

@@ -186,7 +186,7 @@ def _align_records(records: Records, tables: Marginals) -> Records:
     absent = [name for name in held if name not in records.domain]
     if absent:
         raise ValueError(
-            f"The tables speak of {show(absent)}, which the records do not have: leave these "
+            f"The tables mention {show(absent)}, which the records do not have: leave these "
             "tables out, or add the columns."
         )
     return Records.of(records.project(list(held)), domain=tables.domain)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.factorization.factorize import factorize, understand
 from rejoint.factorization.table_goals import Within, exact_goals
 from rejoint.marginals.marginals import Marginals
@@ -111,7 +111,7 @@ def synthesize(
     >>> rj.synthesize(tables, 200, random_state=0).stop
     '200 records: all rounded tables are met exactly.'
     """
-    n, rng = whole("n", n), np.random.default_rng(random_state)
+    n, rng = check_positive_int("n", n), np.random.default_rng(random_state)
     if isinstance(pmf, Marginals):
         if tables is not None:
             raise TypeError("Tables were given twice: give a model and tables, or tables alone.")
@@ -145,7 +145,9 @@ def _fill_from_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
         raise TypeError(f"tables must be Marginals, got {type(tables).__name__}.")
     for variable in tables.domain:
         if variable.name not in pmf.domain:
-            raise ValueError(f"The tables speak of {variable.name!r}, which the model lacks.")
+            raise ValueError(
+                f"The tables mention {variable.name!r}, which the model does not have."
+            )
         if pmf.domain[variable.name].levels != variable.levels:
             raise ValueError(
                 f"The tables have other levels of {variable.name!r} than the model, or in another "

@@ -34,7 +34,7 @@ def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArra
     if prod(shape) > MAX_CELLS:
         raise ValueError(
             f"The table of these {len(shape)} variables would have {format_count(prod(shape))} "
-            f"cells, more than the {MAX_CELLS:,} (1 GiB) that are formed at once: ask for fewer "
+            f"cells, more than the limit of {MAX_CELLS:,} (1 GiB): ask for fewer "
             "variables, or for single probabilities by prob or log_prob."
         )
     # The cut that makes both sides small keeps the axes in order.
@@ -50,7 +50,7 @@ def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArra
 
 
 def tables_of_model(model: Model) -> Tabulate:
-    """Give the tables of a mixture.
+    """Return the tables of a mixture.
 
     Examples
     --------

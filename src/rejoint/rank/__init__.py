@@ -1,4 +1,4 @@
-"""How many hidden classes? The rank by held-out likelihood, BIC or evidence.
+"""Choice of the number of hidden classes, by held-out likelihood, BIC or evidence.
 
 select       select: the rank of records by a criterion
 selection    Selection: the rank chosen, the table of criteria, and why

@@ -52,7 +52,7 @@ def make_folds(data: Data, folds: int, rng: np.random.Generator) -> Iterator[Fol
     [np.float64(2.0), np.float64(2.0)]
     """
     counts, data = has_counts(data), data.observations()
-    spread = spread_of_clusters(data)
+    spread = cluster_variance_ratio(data)
     if counts:
         shares = deal(data.records.weight, folds, rng)
     else:
@@ -72,7 +72,7 @@ def make_folds(data: Data, folds: int, rng: np.random.Generator) -> Iterator[Fol
             yield Fold(learn.merge(), judge, mass, spread * mass**2)
 
 
-def spread_of_clusters(data: Data) -> float:
+def cluster_variance_ratio(data: Data) -> float:
     """How many times the variance of a weighted sum is that of independent records.
 
     Weights of clusters sum to the effective number of records, which is smaller by as much than

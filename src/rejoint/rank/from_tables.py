@@ -1,11 +1,11 @@
-"""The rank where there are only tables: their BIC, up to what they can determine."""
+"""Choice of the rank for tables alone: by BIC, up to what they can determine."""
 
 from functools import partial
 from itertools import combinations
 
 import numpy as np
 
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
@@ -70,7 +70,7 @@ def select_tables(
     >>> select_tables(tables, random_state=0).rank
     2
     """
-    n_init = whole("n_init", n_init)
+    n_init = check_positive_int("n_init", n_init)
     with Progress(progress) as report:
         session = Session(np.random.default_rng(random_state), report)
         choose = partial(select_rank_of_tables, marginals, n_init, session)

@@ -303,7 +303,7 @@ HELD_OUT = Measure(
 
 #: Why the largest rank that was tried is chosen.
 ENDINGS = {
-    "budget": "The budget of the search ended there: larger ranks may be better (budget).",
+    "budget": "The search budget ended there: larger ranks may be better (budget).",
     "cap": "Larger ranks would have fewer than ten records for each class.",
     "": "It is the largest that was tried: larger ones may be better.",
 }
@@ -348,8 +348,8 @@ class HeldOutSearch(Judge):
         folds = list(make_folds(data, parts, session.rng))
         if not folds:
             raise ValueError(
-                "There is one record, and none to hold out: choose the rank yourself, or by "
-                "criterion='bic'."
+                "There is only one record, so none can be held out: choose the rank yourself, or "
+                "use criterion='bic'."
             )
         used = ceil(policy.judging_records * parts / max(data.total, 1.0))
         self.folds = [self.limit(fold, session.rng) for fold in folds[:used]]

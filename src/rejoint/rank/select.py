@@ -192,7 +192,7 @@ def select_rank(
     """
     first, *others = criterion
     if ranks is None and largest_rank(data) == 1:
-        return only_one(data, first)
+        return select_rank_one(data, first)
     options = {"solver": solver, "n_init": n_init, "session": session, "policy": policy}
     if first == "heldout":  # which limits its records itself
         found = select_held_out(data, ranks, folds, budget=budget, plan=plan, **options)
@@ -254,8 +254,8 @@ def make_solver(solver: Any, default: str, policy: Policy) -> Any:
         solver = default
     if solver == "map" != default:
         raise ValueError(
-            "Information criteria are those of maximum-likelihood fits, and solver='map' has a "
-            "prior: leave solver out, or take criterion='heldout'."
+            "Information criteria need maximum-likelihood fits, and solver='map' has a prior: "
+            "leave out solver, or use criterion='heldout'."
         )
     if solver not in ("ml", "map"):
         raise ValueError(
@@ -313,24 +313,24 @@ CELLS_PER_SECOND = 3e9
 
 
 def describe_plan(plan: ChainPlan) -> str:
-    """Say what answers.
+    """Describe which model answers.
 
     Examples
     --------
     >>> describe_plan(ChainPlan.from_random(50, 20, 8))
-    'Answers are by 8 chains of rank 50 with 20 sweeps each, from random starts.'
+    'Answers come from 8 chains of rank 50 with 20 sweeps each, started from random models.'
     >>> describe_plan(ChainPlan(500, 40, 3, at_mode=True, by_mode=True))
-    'Answers are by the most probable model itself, which predicts better than 3 chains ...'
+    'Answers come from the most probable model itself, which predicts better than 3 chains ...'
     """
     if plan.by_mode:
         return (
-            f"Answers are by the most probable model itself, which predicts better than "
-            f"{plan.chains} chains of rank {plan.rank}; these give intervals."
+            "Answers come from the most probable model itself, which predicts better than "
+            f"{plan.chains} chains of rank {plan.rank}; the chains give intervals."
         )
-    where = "the most probable model of that rank" if plan.at_mode else "random starts"
+    where = "the most probable model of that rank" if plan.at_mode else "random models"
     return (
-        f"Answers are by {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps each, "
-        f"from {where}."
+        f"Answers come from {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps "
+        f"each, started from {where}."
     )
 
 
@@ -377,9 +377,9 @@ def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
     found = (criterion,) if isinstance(criterion, str) else tuple(criterion)
     unknown = [name for name in found if name not in CRITERIA]
     if unknown or not found:
-        what = f"criterion={unknown[0]!r} is not known" if unknown else "criterion is empty"
+        what = f"criterion={unknown[0]!r} is not supported" if unknown else "criterion is empty"
         raise ValueError(
-            f"{what}; give 'heldout' (log-probability of records left out), 'bic', 'aic', 'abic', "
+            f"{what}; use 'heldout' (log-probability of records left out), 'bic', 'aic', 'abic', "
             "'evidence' or 'variational', or several of them."
         )
     return found
@@ -399,7 +399,7 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({int(rank) for rank in found}))
 
 
-def only_one(data: Data, criterion: str) -> Selection:
+def select_rank_one(data: Data, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
     why = "there is one record"
     if size_of(data) > 1:

@@ -1,4 +1,4 @@
-"""Selection: the rank chosen, the table of criteria, the search for it, and why this one."""
+"""Selection: the chosen rank, the table of criteria, the search, and the reason."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -143,7 +143,7 @@ class CriterionTable:
 
 @dataclass(frozen=True)
 class Selection:
-    """A rank, and why this one.
+    """The chosen rank and the reason for it.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Selection:
 
 
 def listed(ranks: Sequence[int]) -> str:
-    """Numbers as one says them: "2, 3 and 4".
+    """Return numbers as text: "2, 3 and 4".
 
     Examples
     --------
@@ -221,12 +221,12 @@ def listed(ranks: Sequence[int]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def listed_or_counted(ranks: Sequence[int]) -> str:
-    """Increasing ranks as one says them; how many they are, where they are many.
+def describe_ranks(ranks: Sequence[int]) -> str:
+    """Return increasing ranks as text; only their number and range if there are many.
 
     Examples
     --------
-    >>> listed_or_counted([2, 3, 4]), listed_or_counted([1, 2, 3, 4, 5, 6, 8, 12])
+    >>> describe_ranks([2, 3, 4]), describe_ranks([1, 2, 3, 4, 5, 6, 8, 12])
     ('2, 3 and 4', '8 ranks from 1 to 12')
     """
     if len(ranks) > MOST_LISTED_RANKS:
@@ -283,7 +283,7 @@ class Measure:
 
 
 class Judge(ABC):
-    """Scores ranks, and says how they differ by chance, and which ones to score.
+    """Scores ranks, with the error of their differences, and chooses which ones to score.
 
     Parameters
     ----------
@@ -435,7 +435,7 @@ def describe_selection(
     Rank 2 of 1, 2 and 3 has the lowest BIC, 16,000. All others are worse by more than 2 in BIC.
     >>> print(describe_selection(2, scores | {3: -7.9995}, [2, 3], measure))
     Rank 2 of 1, 2 and 3 is the smallest within 2 of the lowest BIC, which rank 3 has (16,000.0 \
-    against 15,999.0). Rank 3 cannot be told apart from it: within 2 in BIC.
+    against 15,999.0). Rank 3 cannot be distinguished from it: within 2 in BIC.
     """
     ranks = sorted(scores)
     top = max(scores.values())
@@ -445,22 +445,22 @@ def describe_selection(
     if not isfinite(top):
         return (
             f"The {measure.name} is {measure.show(top)[0]} at each of the ranks {listed(ranks)}: "
-            f"it does not tell them apart, and rank {chosen} is the smallest."
+            f"it does not distinguish them, and rank {chosen} is the smallest."
         )
     best = f"the {measure.extreme} {measure.name}"
     if scores[chosen] == top:
-        said = f"Rank {chosen} of {listed_or_counted(ranks)} has {best}, {measure.show(top)[0]}."
+        said = f"Rank {chosen} of {describe_ranks(ranks)} has {best}, {measure.show(top)[0]}."
     else:
         mine, highest = measure.show(scores[chosen], top)
         said = (
-            f"Rank {chosen} of {listed_or_counted(ranks)} is the smallest within {measure.slack} "
+            f"Rank {chosen} of {describe_ranks(ranks)} is the smallest within {measure.slack} "
             f"of {best}, which rank {min(ranks, key=lambda r: -scores[r])} has ({mine} against "
             f"{highest})."
         )
     others = [rank for rank in tied if rank != chosen]
     if others:
         which = f"Rank{'s' if len(others) > 1 else ''} {listed(others)}"
-        return f"{said} {which} cannot be told apart from it: within {measure.nearness}."
+        return f"{said} {which} cannot be distinguished from it: within {measure.nearness}."
     rest = "All others are" if len(ranks) > 2 else "The other is"
     return f"{said} {rest} worse by more than {measure.nearness}."
 

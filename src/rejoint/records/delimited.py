@@ -29,7 +29,7 @@ from rejoint.kernels import available_threads
 from rejoint.messages import Argument, Message, remark
 from rejoint.records.files import Source, read_beginning, read_lines
 from rejoint.records.frames import Frame
-from rejoint.records.infer import MOST
+from rejoint.records.infer import MOST_DISTINCT
 from rejoint.text import show
 
 #: Delimiters to try, the most common first.
@@ -120,8 +120,8 @@ def find_dialect(
     if "\0" in text:
         raise ValueError(
             Message(
-                "{source} contains zero bytes, so it is not text: give {format} if its format is "
-                "another one, or {encoding}.",
+                "{source} contains zero bytes, so it is not text: give {format} if it has another "
+                "format, or {encoding}.",
                 source=source.name,
                 format=Argument("format"),
                 encoding=Argument("encoding"),
@@ -285,7 +285,7 @@ def read_blocks(
             raise ValueError(
                 Message(
                     "{source}, line {line}: {cells} cells, but {where} has {wide}. Quote cells "
-                    "that hold the delimiter ({used!r}), or say {delimiter}.",
+                    "that hold the delimiter ({used!r}), or use {delimiter}.",
                     source=source.name,
                     line=line,
                     cells=len(row),
@@ -319,7 +319,7 @@ def read_blocks(
             yield kept, columns, count
             count, total = 0, total + count
             for column in columns:
-                column.forget(MOST)
+                column.forget(MOST_DISTINCT)
     if count or not total:
         yield kept, columns, count
 
@@ -591,7 +591,7 @@ def check_names(source: Source, names: Sequence[str]) -> list[int]:
         places = [at + 1 for at, name in enumerate(names) if name == twice[0]]
         raise ValueError(
             Message(
-                "{source}: columns {places} are all called {name!r}. Each needs a name of its own "
+                "{source}: columns {places} are all called {name!r}. Each needs its own name "
                 "({names}); rename them, or give {header}.",
                 source=source.name,
                 places=", ".join(map(str, places)),

@@ -22,7 +22,7 @@ from rejoint.records.encode import Unmatched, read_table, report_inferred
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import Frame, take_apart
-from rejoint.records.infer import MOST, ColumnSummary, read_declarations
+from rejoint.records.infer import MOST_DISTINCT, ColumnSummary, read_declarations
 from rejoint.records.records import Records, as_frame, check_undeclared
 from rejoint.records.scan import rows_of_part
 from rejoint.records.survey_design import (
@@ -135,7 +135,7 @@ class PartReader:
             yield records if rows is None else self._weigh(records, rows)
 
     def measure(self, parts: Iterable[Frame | Records]) -> SurveyDesign | None:
-        """Make a pass that finds what survey weights are worth; none without them."""
+        """Make a pass that measures survey weights; none without them."""
         if not self.weights.is_survey:
             return None
         sums = DesignSums(self.options["domain"].shape)
@@ -334,7 +334,7 @@ def _summarize_text(
                 continue
             columns[name] = column
             counts[name] = _added(counts.get(name, np.zeros(0, dtype=np.int64)), found)
-            if len(column.texts) > MOST:  # it drops them next
+            if len(column.texts) > MOST_DISTINCT:  # it drops them next
                 _summarize_texts(name, column.texts, counts.pop(name), seen)
     for name, count in counts.items():
         _summarize_texts(name, columns[name].texts, count, seen)

@@ -60,7 +60,9 @@ def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
     whole = matrix.dtype.kind in "iu"
     if not (whole or matrix.dtype in (np.float32, np.float64)) or not matrix.size:
         return None
-    if matrix.shape[1] != len(domain) or not all(in_a_row(variable) for variable in domain):
+    if matrix.shape[1] != len(domain) or not all(
+        has_consecutive_levels(variable) for variable in domain
+    ):
         return None
     lows = np.array([variable.levels[0] for variable in domain], dtype=np.int64)
     codes: Codes = np.empty(matrix.shape, dtype=code_dtype(max(domain.shape)))
@@ -113,12 +115,15 @@ def float_block(
     return bool((gone | (out == cells)).all())
 
 
-def in_a_row(variable: Variable) -> bool:
+def has_consecutive_levels(variable: Variable) -> bool:
     """Return whether levels are consecutive integers, far from overflow.
 
     Examples
     --------
-    >>> in_a_row(Variable("a", (3, 4, 5))), in_a_row(Variable("a", (3, 5)))
+    >>> (
+    ...     has_consecutive_levels(Variable("a", (3, 4, 5))),
+    ...     has_consecutive_levels(Variable("a", (3, 5))),
+    ... )
     (True, False)
     """
     first = variable.levels[0]
@@ -186,7 +191,7 @@ def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 Floats = NDArray[np.float64]
 
-_MOST = 5  # variables that a remark lists
+_MOST_LISTED = 5  # variables that a remark lists
 _MOST_HINTS = 3  # columns left out for which a remark suggests a name
 
 
@@ -352,7 +357,7 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
         if len(frame.columns) != len(domain):
             raise ValueError(
                 f"The array has {len(frame.columns)} columns without names, the domain has "
-                f"{len(domain)} variables ({show(domain.names)}): they must be as many."
+                f"{len(domain)} variables ({show(domain.names)}): the numbers must be equal."
             )
         return zip(domain.names, frame.columns, strict=True)
     refuse_duplicates(frame.names)
@@ -377,7 +382,7 @@ def report_inferred(
         raise ValueError(
             Message(
                 "Every column numbers or identifies the rows ({columns}): there is nothing to "
-                "learn from. Say {bins} where one is a number.",
+                "learn from. Use {bins} if one of them is a number.",
                 columns=show(list(left_out)),
                 bins=Argument("bins", {left_out[0]: 10}),
             )
@@ -387,7 +392,7 @@ def report_inferred(
         first = ruled[0].name
         remark(
             Message(
-                "Numbers are cut into quantile bins: {columns}. Say {bins} for other bins, {none} "
+                "Numbers are cut into quantile bins: {columns}. Use {bins} for other bins, {none} "
                 "for none.",
                 columns=_some([f"{v.name!r} ({len(v)} bins)" for v in ruled]),
                 bins=Argument("bins", {first: 5}),
@@ -397,7 +402,7 @@ def report_inferred(
     if left_out:
         remark(
             Message(
-                "Columns that number or identify the rows are left out: {columns}. Say {bins} to "
+                "Columns that number or identify the rows are left out: {columns}. Use {bins} to "
                 "keep one.",
                 columns=_some([repr(name) for name in left_out]),
                 bins=Argument("bins", {left_out[0]: 10}),
@@ -406,8 +411,8 @@ def report_inferred(
     for name, declared in declarations.by_name.items():
         if isinstance(declared.bins, int) and len(variables[name]) < declared.bins:
             remark(
-                f"Variable {name!r}: {declared.bins} quantile bins were asked for, "
-                f"{len(variables[name])} came out, because equal values cannot be split."
+                f"Variable {name!r}: {declared.bins} quantile bins were requested, but there are "
+                f"{len(variables[name])}, because equal values cannot be split."
             )
     for v in variables.values():
         texts = [level for level in v.levels if level in ("nan", "NaN", "<NA>")]
@@ -429,10 +434,14 @@ def report_unknown(
             raise unknown_error(name, levels, unknown)
         texts.append(unknown_text(name, levels, unknown))
     if texts:
-        more = f" And so in {len(texts) - _MOST} more variables." if len(texts) > _MOST else ""
-        remark(" ".join(texts[:_MOST]) + more)
+        more = (
+            (f" The same holds for {len(texts) - _MOST_LISTED} more variables.")
+            if len(texts) > _MOST_LISTED
+            else ""
+        )
+        remark(" ".join(texts[:_MOST_LISTED]) + more)
 
 
 def _some(texts: list[str]) -> str:
-    more = f", ... ({len(texts)} in all)" if len(texts) > _MOST else ""
-    return ", ".join(texts[:_MOST]) + more
+    more = f", ... ({len(texts)} in all)" if len(texts) > _MOST_LISTED else ""
+    return ", ".join(texts[:_MOST_LISTED]) + more

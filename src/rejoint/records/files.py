@@ -93,7 +93,9 @@ class Source:
                 f"No file '{self.name}': check the name and the folder."
             ) from None
         except IsADirectoryError:
-            raise IsADirectoryError(f"'{self.name}' is a folder; name a file.") from None
+            raise IsADirectoryError(
+                f"'{self.name}' is a folder; give the name of a file."
+            ) from None
         with file:
             if file.seekable():
                 yield file
@@ -105,7 +107,7 @@ class Source:
 def read_stdin() -> bytes:
     """Return all of standard input; raise an error in words where it is closed."""
     if sys.stdin is None:
-        raise ValueError("Standard input is closed: name a file.")
+        raise ValueError("Standard input is closed: give the name of a file.")
     return sys.stdin.buffer.read()
 
 
@@ -177,7 +179,7 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
         except UnicodeError as error:
             raise ValueError(
                 Message(
-                    "{source}, after line {line}: not {used} ({reason}). Say {encoding}, for "
+                    "{source}, after line {line}: not {used} ({reason}). Use {encoding}, for "
                     "instance 'latin-1'.",
                     source=source.name,
                     line=seen,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from rejoint.records.files import Source, read_beginning, read_lines
 
 #: Cells below which a piece costs more overhead than computation, and the most pieces.
-LEAST, MOST = 8_000_000, 1000
+LEAST_PIECE_CELLS, MOST_PIECES = 8_000_000, 1000
 
 
 class RowGroups(NamedTuple):
@@ -55,7 +55,7 @@ def pieces_of(files: Sequence[RowGroups]) -> list[list[range]]:
     >>> pieces_of([RowGroups((10**6, 10**5, 10**6), columns=8), RowGroups((), 0)])
     [[range(0, 1), range(1, 3)], []]
     """
-    enough = max(LEAST, sum(groups.cells for groups in files) // MOST)
+    enough = max(LEAST_PIECE_CELLS, sum(groups.cells for groups in files) // MOST_PIECES)
     return [_joined(groups, enough) for groups in files]
 
 
@@ -105,7 +105,7 @@ def format_of(source: Source, given: str | None) -> str:
         known = _WORD.get(given, given)
         if known not in ("text", *READERS):
             names = ", ".join(map(repr, ("text", *READERS)))
-            raise ValueError(f"format={given!r} is not known; give one of {names}.")
+            raise ValueError(f"format={given!r} is not supported; use one of {names}.")
         return known
     if str(source.path).startswith(DUCKDB):
         return "duckdb"

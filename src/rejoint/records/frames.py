@@ -58,7 +58,8 @@ def take_apart(data: Any) -> Frame:
         return _of_columns(data)
     if isinstance(data, (str, bytes, PathLike)):
         raise TypeError(
-            f"Records are made of {_TAKEN}, not of {data!r}: read the file first, by rejoint.read."
+            f"Records are made of {_TAKEN}, not of {data!r}: read the file first, with "
+            "rejoint.read."
         )
     frame = _of_frame(data)
     if frame is not None:
@@ -78,7 +79,7 @@ def refuse_non_table(data: Any) -> None:
 
 
 def split_column(frame: Frame, name: str, use: str = "sample_weight") -> tuple[Frame, Any]:
-    """Return the frame without a column that is no variable, and that column.
+    """Return the frame without a column that is not a variable, and that column.
 
     Examples
     --------

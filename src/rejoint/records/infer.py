@@ -432,8 +432,8 @@ def _labels(name: str, column: Coded, declared: Declaration, rule: ColumnRule) -
         raise ValueError(
             Message(
                 "Variable {name!r} holds {count:,} different dates as text, such as {label!r}: "
-                "take from them what matters (the year, the month, the days passed), or leave the "
-                "column out; if they are levels all the same, say {kinds}.",
+                "extract what matters (the year, the month, the days passed), or leave the column "
+                "out; if they are levels nevertheless, use {kinds}.",
                 name=name,
                 count=len(labels),
                 label=labels[0],
@@ -444,7 +444,7 @@ def _labels(name: str, column: Coded, declared: Declaration, rule: ColumnRule) -
         raise ValueError(
             Message(
                 "Variable {name!r} looks like an identifier: {count:,} different texts in "
-                "{present:,} cells. {instead}; if they are levels all the same, say {kinds}.",
+                "{present:,} cells. {instead}; if they are levels nevertheless, use {kinds}.",
                 name=name,
                 count=len(labels),
                 present=present,
@@ -507,7 +507,7 @@ def _empty(name: str) -> ValueError:
 
 #: Distinct numbers beyond which a sample of this size replaces them: it estimates quantiles to
 #: 0.1 % of the records. More distinct texts than this are not levels.
-MOST = 200_000
+MOST_DISTINCT = 200_000
 
 
 class ColumnSummary:
@@ -552,10 +552,10 @@ class ColumnSummary:
         self.declared &= column.declared
         self.ordered &= column.ordered
         places = [self.labels.setdefault(label, len(self.labels)) for label in column.labels]
-        if len(self.labels) > MOST:
+        if len(self.labels) > MOST_DISTINCT:
             raise ValueError(
-                f"Variable {self.name!r} has more than {MOST:,} different labels: leave the column "
-                f"out (without=[{self.name!r}]), or group its values."
+                f"Variable {self.name!r} has more than {MOST_DISTINCT:,} different labels: leave "
+                f"the column out (without=[{self.name!r}]), or group its values."
             )
         size = len(column.labels) + 1
         cells: Floats = np.bincount(column.codes + 1, times, size)[1:].astype(np.float64)
@@ -581,8 +581,8 @@ class ColumnSummary:
         cells = np.concatenate([self.value_cells, cells])
         mass = np.concatenate([self.value_mass, mass])
         self.values, self.value_cells, self.value_mass = _tallied(both, cells, mass)
-        if len(self.values) > MOST:
-            self.sampled = ReservoirSample(MOST)
+        if len(self.values) > MOST_DISTINCT:
+            self.sampled = ReservoirSample(MOST_DISTINCT)
             self.sampled.add(self.values, self.value_mass)
 
     def join(self, other: "ColumnSummary") -> None:
@@ -594,7 +594,7 @@ class ColumnSummary:
             self._add_labels(column, other.mass, other.cells)
         if other.sampled is not None:
             if self.sampled is None:
-                self.sampled = ReservoirSample(MOST)
+                self.sampled = ReservoirSample(MOST_DISTINCT)
                 self.sampled.add(self.values, self.value_mass)
             self.sampled.join(other.sampled)
             self.value_count += other.value_count
@@ -634,9 +634,9 @@ class ColumnSummary:
             raise ValueError(
                 Message(
                     "Variable {name!r} has more than {most:,} different numbers, which can only be "
-                    "binned: say {bins}, or leave the column out.",
+                    "binned: use {bins}, or leave the column out.",
                     name=self.name,
-                    most=MOST,
+                    most=MOST_DISTINCT,
                     bins=Argument("bins", {self.name: 10}),
                 )
             )

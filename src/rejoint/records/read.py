@@ -383,7 +383,9 @@ def _of_chunks(
 ) -> Scan:
     how, rest = split_options(options)
     if how != FileOptions():
-        raise TypeError("columns, without, format and so on are for files: chunks are taken whole.")
+        raise TypeError(
+            "columns, without, format and so on apply to files only: chunks are taken whole."
+        )
     declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
     found = Discovered(domain) if domain is not None else _domain_of(chunks, weights, declarations)
     reader = PartReader({**rest, **found._asdict()}, weights)

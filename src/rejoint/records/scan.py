@@ -119,8 +119,9 @@ class Scan:
 
     def _why_no_table(self) -> str:
         return (
-            f"{self!r} is read part by part, which Marginals.count and estimate can do with; all "
-            "else needs records in memory: rejoint.read(path), or Records.of one of its parts."
+            f"{self!r} is read part by part, which Marginals.count and estimate support; "
+            "everything else needs records in memory: rejoint.read(path), or Records.of one of its "
+            "parts."
         )
 
     def __iter__(self) -> Iterator[Records]:
@@ -155,7 +156,7 @@ class Scan:
             yield function(part, place) if numbered else function(part)
             done += len(part)
             if report is not None:
-                report(how_far(before, done, self.rows, perf_counter() - begun))
+                report(describe_progress(before, done, self.rows, perf_counter() - begun))
 
     def pack(self, folder: str | PathLike[str]) -> "Scan":
         """Write the codes to a folder, one or two bytes per cell, over which passes are fast.
@@ -173,12 +174,12 @@ class Scan:
         return replace(pack(self, folder), memory=self.memory)
 
 
-def how_far(before: int, done: int, rows: int | None, seconds: float) -> str:
+def describe_progress(before: int, done: int, rows: int | None, seconds: float) -> str:
     """Describe the progress of a pass: rows before it, rows in some seconds, and rows in all.
 
     Examples
     --------
-    >>> how_far(0, 20_000, 80_000, 30.0), how_far(0, 20_000, None, 30.0)
+    >>> describe_progress(0, 20_000, 80_000, 30.0), describe_progress(0, 20_000, None, 30.0)
     ('25% of 80,000 records, 90 seconds left', '20,000 records')
     """
     if not rows:
@@ -345,7 +346,7 @@ def _parts(
 
 
 def check_codes(domain: Domain, codes: NDArray[Any]) -> None:
-    """Raise an error for codes that are no levels: kernels look up what they are given.
+    """Raise an error for codes that are not levels: kernels do not check them.
 
     Examples
     --------

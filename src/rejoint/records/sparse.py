@@ -149,7 +149,9 @@ def columns_of_matrix(
     order = np.lexsort((row, column))
     row, column, values = row[order], column[order], matrix.data[order]
     if ((np.diff(column) == 0) & (np.diff(row) == 0)).any():
-        raise ValueError("The matrix has cells that are stored twice: data.sum_duplicates() first.")
+        raise ValueError(
+            "The matrix has cells that are stored twice: call data.sum_duplicates() first."
+        )
     return int(data.shape[0]), split(labels, row, column, values)
 
 
@@ -367,8 +369,8 @@ class SparseRecords(BaseRecords):
     def _why_no_table(self) -> str:
         return (
             f"{self!r}: estimate, rank.select, Marginals.count, AllTables, JointPMF, pmf.log_prob "
-            "and pmf.classes take them; all else needs a code for each cell, which to_records() "
-            "makes."
+            "and pmf.classes take them; everything else needs a code for each cell, which "
+            "to_records() makes."
         )
 
     def to_records(self) -> Records:

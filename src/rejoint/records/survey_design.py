@@ -1,4 +1,4 @@
-"""Survey design: what weights of records mean, and how many records survey weights are worth.
+"""Survey design: weights of records, and the effective number of records.
 
 ``sample_weight`` counts copies: a record of weight k is k records. ``survey_weight`` says how many
 people of the population a record stands for. Only the ratios of survey weights mean something, so
@@ -104,8 +104,8 @@ def as_part_weight(
         if np.isinf(found.sum()):
             raise ValueError(
                 Message(
-                    "{name} adds up to more than {most:.3g}, the largest number: divide the "
-                    "weights by a large number.",
+                    "{name} adds up to more than {most:.3g}, the largest possible number: divide "
+                    "the weights by a large number.",
                     name=PythonName(name),
                     most=np.finfo(float).max,
                 )
@@ -178,7 +178,7 @@ class SurveyDesign:
     >>> SurveyDesign(1000, 2.5, 3e7)
     SurveyDesign(records=1000, effect=2.5, total=30000000.0, strata=0, clusters=0)
     >>> print(SurveyDesign(1000, 2.5, 3e7).text)
-    Survey weights: design effect 2.5, so that 1,000 records count as 400.
+    Survey weights: design effect 2.5, so 1,000 records count as 400.
     """
 
     records: float
@@ -194,7 +194,7 @@ class SurveyDesign:
 
     @property
     def text(self) -> str:
-        """One line about it."""
+        """The design in one line."""
         parts = [
             plural(self.strata, "stratum", "strata") if self.strata else "",
             plural(self.clusters, "cluster") if self.clusters else "",
@@ -202,8 +202,8 @@ class SurveyDesign:
         groups = " in ".join(filter(None, reversed(parts)))
         head = f"Survey design of {groups}" if groups else "Survey weights"
         return (
-            f"{head}: design effect {self.effect:.3g}, so that {self.records:,.0f} records count "
-            f"as {self.effective:,.0f}."
+            f"{head}: design effect {self.effect:.3g}, so {self.records:,.0f} records count as "
+            f"{self.effective:,.0f}."
         )
 
     def scale(self, weight: FloatArray) -> FloatArray:
@@ -339,7 +339,7 @@ class WeightArguments:
 
     @property
     def given(self) -> dict[str, Any]:
-        """What is given, by its name."""
+        """The arguments that are given, by name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
     @property
@@ -458,7 +458,7 @@ class DesignSums:
     >>> sums = DesignSums((2,))
     >>> sums.add(np.array([[0], [0], [1], [1], [0], [0]]), RowWeights(6, clusters=schools))
     >>> print(sums.design().text)
-    Survey design of 3 clusters: design effect 2.5, so that 6 records count as 2.
+    Survey design of 3 clusters: design effect 2.5, so 6 records count as 2.
     """
 
     shape: Sequence[int]
@@ -587,7 +587,7 @@ class DesignSums:
         if self.has_clusters and len(self.clusters) < 2:
             raise ValueError(
                 Message(
-                    "{clusters}: all records are of one cluster, so that nothing shows how much "
+                    "{clusters}: all records are in one cluster, so the data do not show how much "
                     "clusters differ. Leave it out, or give smaller groups.",
                     clusters=PythonName("clusters"),
                 )

@@ -1,4 +1,4 @@
-"""What all solvers share: the step, the loop, when it stops, the search, and what comes out.
+"""Parts that all solvers share: steps, the loop, limits, the search, and results.
 
 solver        Solver, Problem, Limits, Stop, Run: what a solver is, and what it leaves
 run           run: the one loop

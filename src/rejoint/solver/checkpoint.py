@@ -1,4 +1,4 @@
-"""Checkpoint: the finished parts of a fit on disk, from where an interrupted fit goes on.
+"""Checkpoint: the finished parts of a fit on disk, from which an interrupted fit resumes.
 
 A fit is the same computation each time. What was computed before is looked up instead, so that a
 fit that was killed ends as it would have without. The file is a zip of plain arrays and a JSON
@@ -36,7 +36,7 @@ from rejoint.solver.solver import Record, Run, Stop
 
 
 def digest(*things: Any) -> str:
-    """A text that is the same for equal things, and for no others to speak of.
+    """Return a text that identifies a value: equal values have equal texts.
 
     Things are arrays, numbers, texts, generators of random numbers (by their state), functions with
     their arguments (``functools.partial``), and tuples, mappings, dataclasses and other objects of
@@ -305,7 +305,7 @@ def open_checkpoint(
     fingerprint : callable
         Returns what tells the data from others; called only where there is a path.
     **asked
-        What was asked for, by the names that an error shall use.
+        What was requested, by the names that an error shall use.
 
     Examples
     --------

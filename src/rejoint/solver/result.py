@@ -1,4 +1,4 @@
-"""What comes out of a fit."""
+"""FitResult: the result of a fit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ _MOST_LINES = 2  # of one of its facts
 
 @dataclass(frozen=True)
 class FitResult:
-    """A fitted model and how it came about; ``print`` shows it in about ten lines.
+    """A fitted model and how it was fitted; ``print`` shows it in about ten lines.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class FitResult:
         return ambiguity(self.pmf, names, given, subsets=list(self.misfits))
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what there is to say about the fit, each fact with a heading, in order.
+        """Return the facts about the fit, each with a heading, in order.
 
         Examples
         --------
@@ -240,8 +240,8 @@ class FitResult:
         if pmf.mixture is pmf:
             return classes
         answers = plural(pmf.mixture.rank, "class", "classes")
-        draws = f", intervals by {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else ""
-        return f"{classes} to look at; answers by the posterior mean of {answers}{draws}"
+        draws = f", intervals from {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else ""
+        return f"{classes} to inspect; answers come from the posterior mean of {answers}{draws}"
 
     def _describe_likelihood(self) -> str:
         value, records = self.log_likelihood, self.records

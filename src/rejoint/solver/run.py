@@ -1,4 +1,4 @@
-"""The one loop: steps, their history, and the reason to stop."""
+"""The loop of all solvers: steps, their history, and the reason to stop."""
 
 from collections.abc import Sequence
 from time import perf_counter

@@ -1,4 +1,4 @@
-"""Search: many starts followed on any executor, and what becomes of a fit on Ctrl-C.
+"""Search: many starts followed on any executor, and the handling of Ctrl-C.
 
 Ctrl-C is caught in two places. :func:`~rejoint.solver.run.run` keeps the model that it was
 improving, and :func:`interruptible` makes the fit's best result so far out of what was offered.

@@ -1,4 +1,4 @@
-"""Session: what a fit works with, and what it has to show if it is interrupted."""
+"""Session: the resources of a fit, and its best result if it is interrupted."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
@@ -82,7 +82,7 @@ class Session:
     _offer: _Offer = field(default_factory=_Offer, repr=False)
 
     def offer(self, make: Callable[[], Any], *, certain: bool = False) -> None:
-        """Say how to make the result if the fit is interrupted from now on.
+        """Set how to make the result if the fit is interrupted from now on.
 
         Where that is None, the result that was offered before counts. A ``certain`` offer is never
         None: what was offered before is released, with the data that it refers to.

@@ -1,4 +1,4 @@
-"""What a solver is: a state, ``init`` and ``step``; when it stops, and what it leaves.
+"""Interface of solvers: a state, ``init`` and ``step``, limits, and the outcome.
 
 A solver needs no base class. Any object with ``name``, ``limits``, ``init`` and ``step`` can be
 passed to :func:`rejoint.factorize` or :func:`rejoint.estimate`.
@@ -74,17 +74,17 @@ class Stop(StrEnum):
 
 _TEXTS = {
     Stop.EXACT: "the fit is exact",
-    Stop.OPTIMAL: "no step improves it any more",
+    Stop.OPTIMAL: "no step improves it further",
     Stop.PROGRESS: "it has stopped improving",
     Stop.STALLED: (
-        "no step improves it any more, although it may not be optimal: try another solver or start"
+        "no step improves it further, although it may not be optimal: try another solver or start"
     ),
     Stop.STEPS: "the limit of steps was reached before the fit stopped improving: raise max_steps",
     Stop.UNDEFINED: (
         "the next step has an objective that is not a number: try another solver or start"
     ),
-    Stop.EARLY: "ended early, before noise is fitted",
-    Stop.BEHIND: "left for starts that were better by then",
+    Stop.EARLY: "stopped early, before noise is fitted",
+    Stop.BEHIND: "abandoned because other starts were better",
     Stop.INTERRUPTED: "interrupted; this is the best model so far",
 }
 
@@ -256,7 +256,7 @@ def missing_needs(solver: Any, problem: Any) -> list[str]:
 
 
 def check_needs(solver: Any, problem: Any) -> None:
-    """Refuse a solver that needs what the problem does not have."""
+    """Raise an error for a solver that needs what the problem does not have."""
     missing = missing_needs(solver, problem)
     if missing:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Labels predicted from features that may miss values.
+"""Prediction of labels from features that may have missing values.
 
 joint_classifier   JointClassifier
 classifier_policy  ClassifierPolicy: its tuned numbers

@@ -269,8 +269,8 @@ def label_weight(
             unknown = [label for label in each if label not in classes.tolist()]
             if unknown:
                 raise ValueError(
-                    f"class_weight has a weight for {show(unknown)}, which is no label: the labels "
-                    f"are {show(classes.tolist())}."
+                    f"class_weight has a weight for {show(unknown)}, which is not a label: the "
+                    f"labels are {show(classes.tolist())}."
                 )
             share = np.array([float(each.get(label, 1.0)) for label in classes.tolist()])
             if not (np.isfinite(share) & (share > 0)).all():
@@ -350,7 +350,7 @@ def refuse_other_type(name: str, labels: NDArray[Any], classes: NDArray[Any]) ->
 
 
 def check_classes(name: str, classes: NDArray[Any], rows: int) -> None:
-    """Refuse labels that leave nothing to learn."""
+    """Raise an error for labels that leave nothing to learn."""
     if len(classes) == 0:
         raise ValueError(
             f"Target {name!r} has no label in any of {plural(rows, 'row')}: give some rows "

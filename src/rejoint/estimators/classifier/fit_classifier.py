@@ -21,14 +21,14 @@ import numpy as np
 
 from rejoint import kernels
 from rejoint.arrays import Codes, FloatArray, IntArray
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
 from rejoint.estimation.forecast import check_cost
 from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
 from rejoint.estimators.classifier.design import Coarsening, Design
 from rejoint.estimators.classifier.label_likelihood import (
-    LEAST,
+    LEAST_PROBABILITY,
     Form,
     LabelLikelihood,
     label_probabilities,
@@ -99,7 +99,7 @@ def fit_classifier(
     Ctrl-C ends the fit with what there is by then.
     """
     if rank != "auto":
-        rank = whole("rank", rank)
+        rank = check_positive_int("rank", rank)
     session = Session(rng, report)
     if solver == "auto":
         data = InMemory.of(records, threads=1)
@@ -114,7 +114,7 @@ def fit_classifier(
         weights = np.ones((len(policy.missing_limits) + 2, 1))
         return Fitted((LowRankMember(result.pmf.mixture, targets),), weights, result)
     raise ValueError(
-        f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object: "
+        f"solver={solver!r} is not supported; use 'auto', 'ml', 'map', 'bayes', or an object: "
         "estimation.Em() or estimation.Bayes()."
     )
 
@@ -313,7 +313,7 @@ class ClassifierFit:
         return bool(self.weights[:, k].any()) or k == len(self.parts) - 1
 
     def offer(self, parts: Sequence[Part]) -> None:
-        """Say what an interrupted fit returns from now on."""
+        """Set what an interrupted fit returns from now on."""
         self.session.offer(partial(self.make, parts, Stop.INTERRUPTED), certain=True)
 
     def owners(self, classes: int) -> IntArray:
@@ -413,7 +413,7 @@ class ClassifierFit:
         form = Form(owners, emphasis, 1.0, common=common, linear=False)
         start = replace(plain, parameters=tuple(map(self.forget, plain.parameters)))
         part = self.deviate(start, name, form)
-        return self.follow(part, policy.joint_scales, self.holed_loss)[0]
+        return self.follow(part, policy.joint_scales, self.incomplete_loss)[0]
 
     def forget(self, parameters: FloatArray) -> FloatArray:
         """Parameters that know the shares of the labels alone."""
@@ -479,7 +479,7 @@ class ClassifierFit:
         """Loss of rows as they are."""
         return self.loss(part, COMPLETE)
 
-    def holed_loss(self, part: Part) -> float:
+    def incomplete_loss(self, part: Part) -> float:
         """Loss of rows with values removed."""
         return float(np.mean([self.loss(part, kind) for kind in range(1, len(self.weights))]))
 
@@ -515,7 +515,7 @@ class ClassifierFit:
         return (
             f"Weights by the log-loss of held-out labels, {plural(len(self.members), 'member')} of "
             f"each part: {kinds[0]}. {' '.join(more)} "
-            f"In brackets: the log-loss of each part alone. Scales of the prior: {scales}."
+            f"In parentheses: the log-loss of each part alone. Scales of the prior: {scales}."
         )
 
     # -- All records --------------------------------------------------------------------------
@@ -605,7 +605,7 @@ class ClassifierFit:
         mass = np.bincount(self.patterns, self.every.weight, len(codes)).astype(np.float64)
         start = self.label_shares, np.vstack(profiles.tables), sizes
         _, weights, counts = kernels.class_pass(codes, mass, *start)
-        tables = Layout(sizes).normalize(np.maximum(counts, LEAST))
+        tables = Layout(sizes).normalize(np.maximum(counts, LEAST_PROBABILITY))
         center = self.data.center[: sum(map(len, self.features)), None]
         stacked = np.vstack([np.repeat(center, len(profiles), axis=1), tables])
         return self.data.to_pmf(Model(self.data.layout, weights / weights.sum(), stacked))

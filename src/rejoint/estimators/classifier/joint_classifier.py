@@ -51,7 +51,7 @@ RARELY_MISSING = 0.01
 
 
 class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Predict labels from features that may be missing, at the fit and later.
+    """Predict labels from features that may be missing in fit and in predict.
 
     Three joint models of features and labels are trained and averaged. One has a single hidden
     class for each label, which is logistic regression in smooth functions of the features, and one

@@ -28,7 +28,7 @@ from rejoint.model import Model
 from rejoint.solver import acceleration
 
 #: Least weight of a class and least probability of a level, so that no logarithm is infinite.
-LEAST = 1e-290
+LEAST_PROBABILITY = 1e-290
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ def make_model(design: Design, form: Form, parameters: FloatArray) -> tuple[Mode
     highest = logs[0].max()
     logs[0] -= highest + np.log(np.exp(logs[0] - highest).sum())
     stacked[0] = np.exp(logs[0])
-    return Model.from_stacked(layout, np.maximum(stacked, LEAST, out=stacked)), logs
+    return Model.from_stacked(layout, np.maximum(stacked, LEAST_PROBABILITY, out=stacked)), logs
 
 
 def objective(

@@ -1,4 +1,4 @@
-"""Missing values filled in the caller's own frame.
+"""Imputation of missing values in the caller's own frame.
 
 joint_imputer   JointImputer
 cell_model      what a missing cell holds: the joint's answer, or that of a learner

@@ -103,7 +103,7 @@ CATEGORY_AXES = FOREST_AXES | {
 
 
 class MissingCell(NamedTuple):
-    """What is known of a variable in some rows that miss it.
+    """What is known about a variable in rows where it is missing.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ CENTER_STEPS, FARTHEST_CENTER = 4, 3.0
 TAIL_HEIGHTS = 101
 
 #: Least probability of a bin.
-LEAST = 1e-9
+LEAST_PROBABILITY = 1e-9
 
 
 class RidgeFit(NamedTuple):
@@ -647,7 +647,7 @@ class NumberSpread:
             near = (trial.table(classes, predicted, deviation) * right).sum(axis=1)
             for share in SHARES:
                 mixed = (1.0 - share) * near + share * alone
-                loss = -float(np.log(np.maximum(mixed, LEAST)).mean())
+                loss = -float(np.log(np.maximum(mixed, LEAST_PROBABILITY)).mean())
                 if loss < least:
                     best, least = replace(trial, share=share), loss
         assert best is not None
@@ -684,7 +684,7 @@ class NumberSpread:
         if self.share >= 1.0:
             return prior
         sigma = self._sigma(deviation)
-        logs = self.power * np.log(np.maximum(classes, LEAST))[:, self.bins]
+        logs = self.power * np.log(np.maximum(classes, LEAST_PROBABILITY))[:, self.bins]
         logs += self.power * np.log(self.within) + (1.0 - self.power) * np.log(self.gaps)
         logs -= 0.5 * ((self.values - predicted[:, None]) / sigma[:, None]) ** 2
         near = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -748,7 +748,7 @@ def spread_values(variable: Variable) -> tuple[FloatArray, IntArray, FloatArray]
 
 
 def _of_values(classes: FloatArray, bins: IntArray, within: FloatArray) -> FloatArray:
-    table = np.maximum(classes, LEAST)[:, bins] * within
+    table = np.maximum(classes, LEAST_PROBABILITY)[:, bins] * within
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 

@@ -266,8 +266,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         what = "filled with zeros" if self.keep_empty_features else "dropped"
         remark(
             f"{show(names)} {'has' if len(names) == 1 else 'have'} no value in any row: nothing "
-            f"can be learnt, and transform returns them {what} (keep_empty_features="
-            f"{self.keep_empty_features})."
+            f"can be learned, and transform returns them {what} "
+            f"(keep_empty_features={self.keep_empty_features})."
         )
         kept = [n for n in range(len(frame.columns)) if n not in self._empty]
         if not kept:
@@ -430,9 +430,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if n_draws is None:
             return self._fill_once(X, table, confidence)
         if confidence:
-            raise ValueError(
-                "impute: probabilities go with one table; ask for them without n_draws."
-            )
+            raise ValueError("impute: probabilities are for one table only; leave out n_draws.")
         if not isinstance(n_draws, int | np.integer) or n_draws < 1:
             raise ValueError(
                 f"n_draws must be a whole number of tables, at least 1; got {n_draws!r}."
@@ -593,7 +591,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             }
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"The settings of the imputer in the file are not whole: {error!r}."
+                f"The settings of the imputer in the file are incomplete: {error!r}."
             ) from error
         imputer._empty = tuple(places["empty"].tolist())
         imputer.indicator_features_, imputer.numbers_ = (
@@ -747,7 +745,11 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
             notes.append(unknown_text(domain[n].name, domain[n].levels, unknown))
     values[~np.isfinite(values)] = np.nan
     if notes:
-        more = f" And so in {len(notes) - MOST_NAMED} more." if len(notes) > MOST_NAMED else ""
+        more = (
+            (f" The same holds for {len(notes) - MOST_NAMED} more.")
+            if len(notes) > MOST_NAMED
+            else ""
+        )
         remark(" ".join(notes[:MOST_NAMED]).replace("missing now", "left as they are") + more)
     return EncodedTable(frame, codes, values, gone, variables)
 

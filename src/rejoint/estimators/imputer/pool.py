@@ -49,7 +49,7 @@ class PooledEstimate:
     def __getitem__(self, name: str) -> "PooledEstimate":
         """Return one of the estimates by its name."""
         if self.names is None or name not in self.names:
-            raise KeyError(f"No estimate {name!r}; there are {self.names or 'no names'}.")
+            raise KeyError(f"There is no estimate {name!r}; there are {self.names or 'no names'}.")
         at = self.names.index(name)
         fields = ("estimate", "std_error", "low", "high", "df", "missing_information")
         own: dict[str, Any] = {key: float(getattr(self, key)[at]) for key in fields}

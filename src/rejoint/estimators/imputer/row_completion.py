@@ -46,7 +46,7 @@ SMOOTH_TIME = 0.55
 LIMITS = Limits(max_steps=40, progress=1e-6, window=10, exact=-1.0)
 
 #: Least probability of a level in a class, by which a cell is taken out of a posterior.
-LEAST = 1e-12
+LEAST_PROBABILITY = 1e-12
 
 #: Steps of EM: with a fifth of the cells missing the rest is below one percent after five.
 NORMAL_STEPS = 8
@@ -209,7 +209,7 @@ class ClassMembers:
         table, every = np.zeros((2, len(codes), rows.stop - rows.start))
         expected, unseen = np.zeros((len(codes), values.shape[1])), np.zeros(len(codes), bool)
         for model, posterior, cells in zip(self.models, posteriors, hidden, strict=True):
-            rest = posterior / np.maximum(model.factors[rows][codes[:, n]], LEAST)
+            rest = posterior / np.maximum(model.factors[rows][codes[:, n]], LEAST_PROBABILITY)
             rest /= rest.sum(axis=1, keepdims=True)
             found = rest @ model.factors[rows].T
             every += found

@@ -1,4 +1,4 @@
-"""Ratings of items by users: predicted, recommended, bundled and explained.
+"""Recommendation of items from ratings: predictions, bundles and explanations.
 
 joint_recommender  JointRecommender
 ratings            ratings in any form, and features, read into one

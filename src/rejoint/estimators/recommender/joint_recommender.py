@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rejoint.arrays import FloatArray, IntArray, Single
-from rejoint.check import whole
+from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing
 from rejoint.domain.variable import Variable
@@ -63,7 +63,7 @@ class Recommendation(NamedTuple):
     ``score`` orders recommendations: the probability that the user chooses the item times the
     square root of the probability that it is liked then. ``probability`` is that of both, choosing
     and liking it; ``like`` that of liking it if it is chosen; ``expected`` the expected rating.
-    ``because`` names those of the items the user has liked that speak for it most.
+    ``because`` names the liked items of the user that support it most.
     """
 
     item: Any
@@ -269,7 +269,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         if self.feedback not in ("explicit", "implicit"):
             raise ValueError(
-                f"feedback={self.feedback!r} is not known; give 'explicit' or 'implicit'."
+                f"feedback={self.feedback!r} is not supported; use 'explicit' or 'implicit'."
             )
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -567,7 +567,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         check_is_fitted(self)
         if by not in ("score", "probability", "like", "expected"):
             raise ValueError(
-                f"by={by!r} is not known; give 'score', 'probability', 'like' or 'expected'."
+                f"by={by!r} is not supported; use 'score', 'probability', 'like' or 'expected'."
             )
         people, known = self._find(user, features)
         items = self._open_items(known, exclude_seen, among)
@@ -578,7 +578,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             "like": likes.mean(axis=0),
             "expected": self._model.expected(people, items)[0],
         }
-        best = np.argsort(-figures[by], kind="stable")[: whole("k", k)]
+        best = np.argsort(-figures[by], kind="stable")[: check_positive_int("k", k)]
         reasons = self._reasons(people, known, items[best])
         return [
             Recommendation(
@@ -630,12 +630,12 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if by not in ("probability", "like"):
-            raise ValueError(f"by={by!r} is not known; give 'probability' or 'like'.")
+            raise ValueError(f"by={by!r} is not supported; use 'probability' or 'like'.")
         people, known = self._find(user, features)
         open_items = self._open_items(known, exclude_seen, among)
-        if whole("k", k) > len(open_items):
+        if check_positive_int("k", k) > len(open_items):
             raise ValueError(
-                f"A bundle of {k} items was asked for, but {len(open_items)} are left."
+                f"A bundle of {k} items was requested, but {len(open_items)} are left."
             )
         chosen, likes = self._class_shares(people, threshold, open_items)
         shares = (likes if by == "like" else chosen * likes).T
@@ -760,7 +760,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @property
     def result_(self) -> FitResult:
-        """What came out of the fit: :attr:`pmf_`, and what was sampled in words.
+        """The result of the fit: :attr:`pmf_`, and a description of what was sampled.
 
         Examples
         --------
@@ -920,7 +920,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return chosen, likes
 
     def _reasons(self, people: People, known: Any, items: IntArray) -> list[tuple[Any, ...]]:
-        """Liked items that speak most for each of some items."""
+        """Return liked items that most support each of some items."""
         liked = known.data - 1 >= (1 if self._implicit else self._model.scale.at_least(None))
         if not liked.any():
             return [()] * len(items)
@@ -1058,8 +1058,8 @@ def encode_cells(ratings: Ratings, shape: tuple[int, int], scale: RatingLevels) 
     bad = levels < 0
     if bad.any():
         remark(
-            f"{plural(int(bad.sum()), 'cell')} taken as unseen: {ratings.rating[bad][0]:g} is not "
-            f"among the ratings of the fit, {scale.words}."
+            f"{plural(int(bad.sum()), 'cell')} treated as unseen: {ratings.rating[bad][0]:g} is "
+            f"not among the ratings of the fit, {scale.words}."
         )
     if scale.implicit:  # a stored zero says what absence says
         bad = levels == 0

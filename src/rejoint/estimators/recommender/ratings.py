@@ -154,7 +154,7 @@ class Ids:
             more = (
                 "; for a new user give the ratings: {item: rating}" if self.noun == "user" else ""
             )
-            raise KeyError(f"{self.noun} {label!r} was not among those of the fit{more}.{near}")
+            raise KeyError(f"{self.noun} {label!r} was not in the fit{more}.{near}")
         return found
 
     def all_places(self, labels: Sequence[Any] | NDArray[Any]) -> IntArray:
@@ -241,7 +241,7 @@ def _split_tuples(X: list[Any], implicit: bool) -> list[Any]:
 
 
 def check_named(names: list[Any], columns: Sequence[Any]) -> None:
-    """Check the columns that were asked for."""
+    """Check the columns that were requested."""
     if isinstance(columns, str) or len(columns) not in (2, 3):
         raise ValueError(
             "columns names the columns of user, item and rating (or of user and item for "
@@ -267,9 +267,9 @@ def guess_columns(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] |
     if len(names) in (needed, 3) and text[2:] != [True]:
         return names
     raise ValueError(
-        f"X has text in column {names[text.index(True)]!r}, so that it is no table of users x "
-        f"items, and which columns hold user, item, rating is not clear from {show(names)}: say "
-        "so by columns=(user, item, rating)."
+        f"X has text in column {names[text.index(True)]!r}, so it is not a table of users x items, "
+        f"and which columns hold user, item, rating is not clear from {show(names)}: specify "
+        "columns=(user, item, rating)."
     )
 
 
@@ -286,7 +286,7 @@ def usual_names(names: Sequence[Any]) -> list[list[Any]]:
 
 
 def check_table(frame: dict[Any, NDArray[Any]]) -> None:
-    """Refuse a frame that is to be read as users x items, but looks like rows of ratings.
+    """Raise an error for a frame of users x items that looks like rows of ratings.
 
     Names say so where two of user, item and rating are there. Numbers say so where the columns are
     not on one scale: one has whole numbers of more values than a scale of ratings, as ids have, and
@@ -406,8 +406,8 @@ def _from_sparse(X: Any) -> Ratings:
     user, item = coo.coords[0].astype(np.intp), coo.coords[1].astype(np.intp)
     if len(np.unique(user * X.shape[1] + item)) < len(user):
         raise ValueError(
-            "X has cells that are stored twice, which sparse matrices add up: sum_duplicates() "
-            "first if that is meant."
+            "X has cells that are stored twice, which sparse matrices add up: call "
+            "sum_duplicates() first if that is intended."
         )
     rating = coo.data.astype(np.float64)
     good = ~np.isnan(rating)
@@ -511,7 +511,7 @@ class FeatureTable:
         for i, row in enumerate(rows):
             for name, value in row.items():
                 if str(name) not in known:
-                    raise KeyError(f"There is no feature {name!r}; there are {show(known)}.")
+                    raise KeyError(f"There is no feature {name!r}; the features are {show(known)}.")
                 if _is_absent(value):
                     continue
                 if str(name) in self.numbers:

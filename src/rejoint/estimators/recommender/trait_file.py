@@ -78,7 +78,7 @@ def from_saved(
     """Return model, users, what they have rated and settings of a file of this name."""
     if saved is None or saved.kind != KIND:
         raise ValueError(
-            f"'{name}' holds no recommender: make one by rejoint fit-ratings or "
+            f"'{name}' does not contain a recommender: make one with rejoint fit-ratings or "
             "JointRecommender.save."
         )
     try:
@@ -118,7 +118,7 @@ def _from_saved(saved: SavedEstimator) -> tuple[TraitModel, People, Any, dict[st
 def _read_known(arrays: Arrays, shape: tuple[int, int], levels: int) -> Any:
     data, indices, starts = (arrays[f"known_{part}"] for part in ("data", "indices", "indptr"))
     if len(data) and not (data.min() >= 1 and data.max() <= levels):
-        raise ValueError("a rating is no level")
+        raise ValueError("a rating is not a level")
     known = sparse.csr_array((data, indices, starts), shape=shape)
     known.check_format(full_check=True)
     return as_cells(known)

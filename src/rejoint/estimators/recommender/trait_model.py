@@ -273,11 +273,11 @@ class Tastes(NamedTuple):
     use: Single
 
     def take(self, users: IntArray) -> "Tastes":
-        """Those of some of the users."""
+        """Return the tastes of some of the users."""
         return Tastes(self.points[:, users], self.variance[users], self.use[users])
 
     def append(self, more: "Tastes") -> "Tastes":
-        """Those of these users and of some more."""
+        """Return the tastes of these users and of some more."""
         points = np.concatenate([self.points, more.points], axis=1)
         rest = (np.concatenate(pair) for pair in zip(self[1:], more[1:], strict=True))
         return Tastes(points, *rest)
@@ -477,12 +477,12 @@ class People(NamedTuple):
     tastes: Tastes | None
 
     def take(self, users: IntArray) -> "People":
-        """Some of the users."""
+        """Return some of the users."""
         tastes = None if self.tastes is None else self.tastes.take(users)
         return People(self.choices[:, users], tastes)
 
     def append(self, more: "People") -> "People":
-        """These users and some more."""
+        """Return these users and some more."""
         choices = np.concatenate([self.choices, more.choices], axis=1)
         if self.tastes is None or more.tastes is None:
             return People(choices, None)

@@ -86,7 +86,7 @@ class TraitPolicy:
     use_ratings: float = 10.0
 
     def of_shape(self, users: int, items: int, ratings: int) -> tuple[int, int, int]:
-        """Return traits and draws of choices and traits of ratings for so many of each."""
+        """Return the numbers of choice traits, choice draws and rating traits by data size."""
         many = int(users * items > self.many_cells)
         much = int(ratings > self.many_ratings * items)
         return self.choice_traits[many], self.choice_draws[many], self.rating_traits[much]

@@ -105,7 +105,7 @@ function jointNote({ variables, ensemble }, reason) {
   if (!ensemble || reason === null) return [];
   const names = ensemble.targets.map((n) => variables[n].name).join(", ");
   return [
-    `The joint model answers, as ${reason}; the models that predict ${names} answer P, E and argmax of ${names} given single levels.`,
+    `The joint model answers, because ${reason}; the models that predict ${names} answer P, E and argmax of ${names} given single levels.`,
   ];
 }
 
@@ -141,10 +141,10 @@ function intervalOf(model, bound, { kind, value }) {
   if (kind === "mode" || kind === "records" || !drawsOf(model).length) return without();
   const cells = countCells(model.variables, [...bound.asked, ...bound.against, ...bound.by]);
   if (cells * drawsOf(model).length > MOST_BOUNDED)
-    return without("Without credible intervals, as the table is large: ask for fewer variables.");
+    return without("No credible intervals, because the table is large: ask for fewer variables.");
   const draws = condition(model, bound.evidence);
   if (!draws.length)
-    return without("Without a credible interval: every posterior draw excludes what is given.");
+    return without("No credible interval: every posterior draw excludes the evidence.");
   const numbers = (found) => (typeof found === "number" ? [found] : found);
   const tables = draws.map(({ joint, state }) =>
     numbers(SOLVERS[bound.query.verb](joint, bound, state).value),
@@ -241,7 +241,7 @@ function refuseTwice(items, text) {
   for (const item of items) {
     if (item.kind !== "name") continue;
     if (seen.has(item.text))
-      throw new QueryError(`${quote(item.text)} is there twice without a value.`, text, item.at);
+      throw new QueryError(`${quote(item.text)} appears twice without a value.`, text, item.at);
     seen.add(item.text);
   }
 }
@@ -265,7 +265,7 @@ function unlikely(bound, state) {
       : `1e${Math.round(state.logProb / Math.LN10)}`;
   const [share, held] = state.possible ? [shown, "nearly impossible"] : ["zero", "impossible"];
   return [
-    `${[...bound.words.values()].join(", ")} has probability ${share}: the answer rests on what this model holds ${held}.`,
+    `${[...bound.words.values()].join(", ")} has probability ${share}: the answer depends on evidence that this model considers ${held}.`,
   ];
 }
 
@@ -334,7 +334,7 @@ function checkNumeric({ variables }, bound) {
   const { name, values } = variables[bound.asked[0]];
   if (!values)
     throw new QueryError(
-      `Variable ${quote(name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`,
+      `Variable ${quote(name)} has levels that are not numbers: it has a mode, but no mean or other expectation.`,
       bound.text,
       bound.query.asked[0].at,
     );
@@ -356,7 +356,7 @@ function mode(joint, bound, state) {
     : [...joint.variables.keys()].filter((n) => !bound.evidence.has(n));
   if (!asked.length)
     throw new QueryError(
-      "Every variable is given, so none is left to ask for: name some.",
+      "Every variable is given, so there is none left to ask about: name some.",
       bound.text,
       bound.query.at,
     );
@@ -382,7 +382,7 @@ function records(joint, bound, state) {
   const count = bound.query.count;
   if (count * shown.length > MAX_CELLS)
     throw new QueryError(
-      "So many records are more than a page holds: sample fewer, or ask rejoint itself.",
+      "A page cannot hold that many records: sample fewer, or ask rejoint itself.",
       bound.text,
       bound.query.at,
     );

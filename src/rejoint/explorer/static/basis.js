@@ -114,7 +114,7 @@ export function describeBasis(model, used, name, range = null) {
     return `published: in the table of ${list(model, subset)}`;
   }
   if (name === "implied") return `implied: every joint with these tables gives it.${note}`;
-  const drawn = range ? `; ${describeReach(range)}` : "; its range is not worked out here";
+  const drawn = range ? `; ${describeReach(range)}` : "; its range is not computed here";
   if (name === "identified")
     return `identified at rank ${tables.rank}: ${tables.identified.replace(/\.$/, "")}${drawn}.${note}`;
   return `open: ${describeHole(model, used)}${drawn}.${note}`;

@@ -343,5 +343,5 @@ function legend({ doc }) {
       h("span", {}, h("strong", { text: title }), `: ${text}`),
     ),
   );
-  return h("ul", { class: "legend", "aria-label": "What the bars rest on" }, entries);
+  return h("ul", { class: "legend", "aria-label": "What the bars are based on" }, entries);
 }

@@ -30,7 +30,7 @@ export class ClassesView {
       "Each class is a kind of record. Bars: weight given the evidence, before it in gray." +
       (model.mixture === model.representative
         ? ""
-        : ` These are the classes of the representative model; all other answers are the posterior mean's, a mixture of ${count(model.mixture.rank)} classes.`);
+        : ` These are the classes of the representative model; all other answers come from the posterior mean, a mixture of ${count(model.mixture.rank)} classes.`);
     this.element = h(
       "div",
       {},
@@ -140,7 +140,7 @@ export class ClassesView {
     if (!this.doubt.hidden)
       setText(
         this.doubt,
-        "The representative model holds this evidence impossible: weights are those before it.",
+        "The representative model considers this evidence impossible: the weights are those before it.",
       );
     for (const { f, bar, value, move } of this.rows) {
       bar.style.transform = `scaleX(${this.now[f]})`;

@@ -25,9 +25,9 @@ export function predicts({ ensemble }, n, likelihoods) {
 export function describeSource({ ensemble }, n, likelihoods) {
   if (!ensemble?.targets.includes(n)) return "";
   if (!predicts({ ensemble }, n, likelihoods))
-    return "The joint model answers: not all of the evidence is single levels.";
+    return "The joint model answers: some of the evidence is not a single level.";
   const { length } = ensemble.members;
-  return `An average of ${length} ${length === 1 ? "model" : "models"} predicts this; the joint model answers all else.`;
+  return `An average of ${length} ${length === 1 ? "model" : "models"} predicts this; the joint model answers everything else.`;
 }
 
 /** Numbers of a table, for the rows of features that it takes, that are worked out at once. */

@@ -41,7 +41,7 @@ export class FitView {
   tables(fit) {
     if (!fit) {
       const words =
-        "No records came with the model, so that its tables cannot be compared. Give them: rejoint explore MODEL --data FILE.";
+        "The model came without records, so its tables cannot be compared. Add records with: rejoint explore MODEL --data FILE.";
       return panel("Worst-fitting tables", h("p", { class: "note", text: words }));
     }
     const worse = fit.tables.filter(
@@ -124,11 +124,11 @@ export class FitView {
 function verdict(found) {
   if (!found)
     return panel(
-      "What the tables pin down",
-      h("p", { class: "note", text: "Not worked out for this model." }),
+      "What the tables determine",
+      h("p", { class: "note", text: "Not computed for this model." }),
     );
   return panel(
-    "What the tables pin down",
+    "What the tables determine",
     found.question ? h("p", { class: "note", text: found.question }) : null,
     h("p", { class: "verdict", text: found.verdict }),
     (found.details ?? []).map((text) => h("p", { class: "note", text })),
@@ -138,16 +138,16 @@ function verdict(found) {
 function sureness({ draws, tables }) {
   if (tables)
     return panel(
-      "How sure the answers are",
+      "How certain the answers are",
       h("p", {
         class: "note",
         text: "The model is from tables: each bar is published, implied by them, or hatched. The line on a hatched bar is what joints with these tables give.",
       }),
     );
   const words = draws?.length
-    ? `The dark lines on the bars are 90 % credible intervals of ${plural(draws.length, "posterior draw")}: how sure the data make each answer, given the model's form. Evidence weighs the draws; the line of a bar says what they are worth then.`
-    : "This model has no posterior draws, so that bars carry no intervals. Fits by Bayes have them: rejoint fit DATA --solver bayes.";
-  return panel("How sure the answers are", h("p", { class: "note", text: words }));
+    ? `The dark lines on the bars are 90 % credible intervals of ${plural(draws.length, "posterior draw")}: how certain the data make each answer, given the form of the model. Evidence reweights the draws; the line of a bar says what they are worth then.`
+    : "This model has no posterior draws, so the bars have no intervals. Bayes fits have them: rejoint fit DATA --solver bayes.";
+  return panel("How certain the answers are", h("p", { class: "note", text: words }));
 }
 
 function made(note) {

@@ -42,13 +42,13 @@ export function givenPanel(model) {
   const { given } = model.doc;
   if (!given) return null;
   const left = given.left
-    ? `${plural(given.left, "further table")} ${given.left === 1 ? "is" : "are"} left out of this page: those shown are met worst of what there is room for.`
+    ? `${plural(given.left, "further table")} ${given.left === 1 ? "is" : "are"} left out of this page: it shows the worst-fitting tables that there is room for.`
     : null;
   return panel(
     "Tables as given",
     h("p", {
       class: "note",
-      text: "Each table as it was read, beside what the model gives without evidence.",
+      text: "Each table as it was read, next to the model's values without evidence.",
     }),
     given.tables.map((table) => block(model, table)),
     left ? h("p", { class: "note", text: left }) : null,

@@ -52,7 +52,7 @@ class Parser {
 
   hint() {
     if (!["word", "quoted"].includes(this.token.kind)) return "";
-    return " Separate by commas, and put names and labels of several words in quotes.";
+    return " Separate items with commas, and put names and labels of several words in quotes.";
   }
 
   fail(reason, at = this.token.at) {
@@ -71,7 +71,7 @@ class Parser {
     const asked = loose && this.atBarOrEnd(closed) ? [] : this.items(what);
     let against = [];
     if (verb === "MI") {
-      this.expect(";", [","], " MI is of two sides: MI(a; b).");
+      this.expect(";", [","], " MI takes two sides: MI(a; b).");
       against = this.items(what);
     }
     const given = this.skip("|") ? this.items("a variable or a condition") : [];
@@ -87,7 +87,7 @@ class Parser {
   count() {
     const token = this.take();
     if (token.kind !== "word" || !/^[0-9]+$/.test(token.text))
-      this.fail(`Expected how many records to sample, found ${found(token)}.`, token.at);
+      this.fail(`Expected the number of records to sample, found ${found(token)}.`, token.at);
     if (token.text.length > 9 || Number(token.text) > MOST_RECORDS)
       this.fail(`A question samples at most ${MOST_RECORDS.toLocaleString("en-US")} records.`, token.at);
     this.skip(",");
@@ -107,15 +107,15 @@ class Parser {
   checkNames(verb, asked) {
     if (verb === "P") {
       for (const item of asked)
-        if (item.kind === "soft") this.fail("Soft evidence (~) belongs right of the bar.", item.name.at);
+        if (item.kind === "soft") this.fail("Soft evidence (~) must be to the right of the bar.", item.name.at);
       return;
     }
     for (const item of asked) {
       if (item.kind !== "name")
-        this.fail(`${verb} asks for variables, not for conditions: P does.`, item.name.at);
+        this.fail(`${verb} takes variables, not conditions; P takes both.`, item.name.at);
     }
     if (verb === "E" && asked.length > 1)
-      this.fail("E is of one variable: ask for each by itself.", asked[1].at);
+      this.fail("E takes one variable: ask about each one separately.", asked[1].at);
   }
 
   items(what) {
@@ -147,7 +147,7 @@ class Parser {
 
   name(token) {
     if (token.kind === "word" && RESERVED.includes(token.text)) {
-      this.fail(`Expected a variable, found "${token.text}": in quotes, if one is called so.`, token.at);
+      this.fail(`Expected a variable, found "${token.text}": put it in quotes if that is its name.`, token.at);
     }
     return { kind: "name", text: token.text, at: token.at };
   }
@@ -155,7 +155,7 @@ class Parser {
   label() {
     if (this.sees("sign", "{")) this.fail("Expected a label; for one of several, write: in {x, y}.");
     if (this.sees("sign", ...ORDER, "=", "!="))
-      this.fail(`Expected a label, found ${found(this.token)}: one with signs needs quotes.`);
+      this.fail(`Expected a label, found ${found(this.token)}: a label with symbols needs quotes.`);
     return asLabel(this.operand("a label"));
   }
 
@@ -191,7 +191,7 @@ class Parser {
     do {
       const label = this.label();
       if (pairs.some(([other]) => sameLabel(other, label)))
-        this.fail(`The label ${labelText(label)} is there twice.`, label.at);
+        this.fail(`The label ${labelText(label)} appears twice.`, label.at);
       this.expect(":");
       pairs.push([label, this.likelihood()]);
     } while (this.skip(","));

@@ -126,13 +126,13 @@ export class Levels {
     const seen = new Set();
     for (const [label, value] of pairs) {
       const code = this.code(label);
-      if (seen.has(code)) this.fail(`The level ${quote(this.variable.labels[code])} is there twice.`, label);
+      if (seen.has(code)) this.fail(`The level ${quote(this.variable.labels[code])} appears twice.`, label);
       seen.add(code);
       out[code] = Number(value.text);
       if (!Number.isFinite(out[code])) this.fail("This number is too large.", value);
     }
     const top = out.reduce((a, b) => Math.max(a, b), 0);
-    if (top === 0) this.fail("One likelihood at least must be above zero.", pairs[0][1]);
+    if (top === 0) this.fail("At least one likelihood must be above zero.", pairs[0][1]);
     return out.map((x) => x / top);
   }
 
@@ -175,8 +175,7 @@ export class Levels {
     const cut = this.bins.findIndex(([left], i) => !below[i] && !(inclusive ? left > value : left >= value));
     if (cut >= 0) {
       this.fail(
-        `The bin ${this.variable.labels[cut]} of ${quote(this.variable.name)} would be cut at ${label.text}, and how its ` +
-          `share is spread within it is not known: ${wayOut(this.bins[cut], value)}.`,
+        `The bin ${this.variable.labels[cut]} of ${quote(this.variable.name)} would be cut at ${label.text}, and the distribution within it is not known: ${wayOut(this.bins[cut], value)}.`,
         label,
       );
     }

@@ -116,7 +116,7 @@ class Tabs {
 
 function warnUnknown(names) {
   if (!names.length) return;
-  const text = `The link names what this model does not have: ${names.join(", ")}. The rest of it is used.`;
+  const text = `The link refers to parts that this model does not have: ${names.join(", ")}. The rest is used.`;
   document.getElementById("main").prepend(h("p", { class: "message", role: "alert", text }));
 }
 

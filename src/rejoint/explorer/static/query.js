@@ -63,7 +63,7 @@ export class QueryView {
     this.help = h("p", {
       class: "note",
       id: "question-help",
-      text: `In the manner of ${EXAMPLES.join(",  ")}`,
+      text: `Examples: ${EXAMPLES.join(",  ")}`,
     });
     this.body = h("div", { class: "panel", role: "status" });
     this.share = h("div", {});
@@ -103,7 +103,7 @@ export class QueryView {
     if (this.box.value !== asked) this.box.value = asked;
     this.answer = null;
     if (!asked) {
-      replace(this.body, h("p", { class: "note", text: "The answer comes here." }));
+      replace(this.body, h("p", { class: "note", text: "The answer appears here." }));
       replace(this.share);
       return;
     }
@@ -123,7 +123,7 @@ export class QueryView {
     return h("button", {
       class: "small apart",
       type: "button",
-      text: "Give its evidence to the page",
+      text: "Use its evidence on the page",
       on: { click: () => this.give() },
     });
   }
@@ -149,7 +149,7 @@ export class QueryView {
       answer.evidence < 1
         ? h("p", {
             class: "note",
-            text: `What is given has probability ${probability(Math.log(answer.evidence))}.`,
+            text: `The evidence has probability ${probability(Math.log(answer.evidence))}.`,
           })
         : null,
       answer.interval
@@ -167,7 +167,7 @@ export class QueryView {
     const { app, answer } = this;
     const pieces = answer.unused.map((n) => describe(app.model.variables[n], app.evidence.get(n)));
     if (!pieces.length) return null;
-    const text = `Not used, as the question names ${pieces.length > 1 ? "them" : "it"}: ${pieces.join(", ")}.`;
+    const text = `Not used, because the question names ${pieces.length > 1 ? "them" : "it"}: ${pieces.join(", ")}.`;
     return h("p", { class: "note", text });
   }
 

@@ -86,11 +86,11 @@ export class RatingsView {
     const focused = document.activeElement?.id;
     replace(
       this.rate,
-      rated.length ? h("p", { class: "note", text: "Rated; press again to take back." }) : null,
+      rated.length ? h("p", { class: "note", text: "Rated; press again to remove." }) : null,
       rated.map((n) => this.item(n)),
       h("p", {
         class: "note",
-        text: this.sought ? `${offered.length || "No"} found` : "Most telling to rate next.",
+        text: this.sought ? `${offered.length || "No"} found` : "Most informative to rate next.",
       }),
       offered.map((n) => this.item(n)),
     );
@@ -171,7 +171,7 @@ export class RatingsView {
       "Expected ratings",
       h("p", {
         class: "note",
-        text: `On the scale ${this.low} to ${this.high}; change against knowing nothing.`,
+        text: `On the scale ${this.low} to ${this.high}; change relative to no ratings.`,
       }),
       h("ol", { class: "ranking" }, rows.map(line)),
     );

@@ -1,5 +1,5 @@
 // A whole record: the most probable completion of the evidence, or a record of the data with its
-// holes filled and its surprising cells marked.
+// missing cells filled and its surprising cells marked.
 
 import { barChart } from "./chart.js";
 import { count, percent, probability } from "./format.js";
@@ -50,7 +50,7 @@ export class RecordView {
     this.drawBar();
     const { cells, words } = this.number ? this.recorded() : this.completed();
     this.cells = cells;
-    this.words.textContent = this.app.model.ensemble ? `${words} All of it is the joint model's.` : words;
+    this.words.textContent = this.app.model.ensemble ? `${words} All of this comes from the joint model.` : words;
     const shown = cells.slice(0, MOST_ROWS);
     const more =
       cells.length > shown.length
@@ -71,7 +71,7 @@ export class RecordView {
         this.bar,
         h("p", {
           class: "note",
-          text: "Most probable completion of the evidence. Records can be stepped through when the page was made with data.",
+          text: "Most probable completion of the evidence. You can step through records if the page was made with data.",
         }),
       );
     const box = h("input", {
@@ -126,29 +126,29 @@ export class RecordView {
     return { cells, words: foundWords("Most probable completion", found) };
   }
 
-  /** A record: holes by the most probable completion, cells by their probability given the others. */
+  /** A record: missing cells by the most probable completion, cells by their probability given the others. */
   recorded() {
     const joint = this.app.model.mixture;
     const codes = this.codes(this.number);
     const parts = logParts(joint, codes);
-    const holes = codes.flatMap((code, n) => (code < 0 ? [n] : []));
+    const missingCells = codes.flatMap((code, n) => (code < 0 ? [n] : []));
     const given = new Map(
       codes.flatMap((code, n) =>
         code < 0 ? [] : [[n, likelihood({ kind: "in", levels: [code] }, joint.variables[n].size)]],
       ),
     );
     const state = infer(joint, given);
-    const found = holes.length && state.possible ? mostProbable(joint, state, holes) : null;
+    const found = missingCells.length && state.possible ? mostProbable(joint, state, missingCells) : null;
     const cells = joint.variables.map((variable, n) => {
       if (codes[n] >= 0)
         return { variable, n, level: codes[n], status: "recorded", ...judged(joint, parts, codes, n) };
       if (!found) return { variable, n, level: null, prob: NaN, status: "missing" };
-      const level = found.levels[holes.indexOf(n)];
+      const level = found.levels[missingCells.indexOf(n)];
       return { variable, n, level, prob: marginal(joint, state, n)[level], status: "imputed" };
     });
     const odd = cells.filter((cell) => cell.surprising).length;
     const log = logSum(totals(parts));
-    const words = `Record ${count(this.number)}: probability ${probability(log)}, ${holes.length ? `${holes.length} missing, ` : ""}${odd || "no"} surprising ${odd === 1 ? "cell" : "cells"}. ${found ? foundWords("Holes filled together", found) : ""}`;
+    const words = `Record ${count(this.number)}: probability ${probability(log)}, ${missingCells.length ? `${missingCells.length} missing, ` : ""}${odd || "no"} surprising ${odd === 1 ? "cell" : "cells"}. ${found ? foundWords("Missing cells filled together", found) : ""}`;
     return { cells, words };
   }
 

@@ -25,7 +25,7 @@ export function shareBar(app, view) {
     const button = h("button", { class: "small", type: "button", text, on: { click: () => act(button) } });
     return button;
   });
-  return h("div", { class: "share", role: "group", "aria-label": "Take this view away" }, buttons);
+  return h("div", { class: "share", role: "group", "aria-label": "Export this view" }, buttons);
 }
 
 function commands(app, view) {

@@ -10,14 +10,14 @@ import { FEW } from "./support.js";
 export class Strip {
   constructor(app) {
     this.app = app;
-    this.chips = h("ul", { class: "chips", "aria-label": "Evidence; press a piece to take it back" });
+    this.chips = h("ul", { class: "chips", "aria-label": "Evidence; press a piece to remove it" });
     this.facts = h("p", { class: "facts" });
     this.warning = h("p", { class: "warning", hidden: true });
     const button = (text, title, action) =>
       h("button", { class: "small", type: "button", text, title, on: { click: action } });
     this.undo = button("Undo", "Undo (Ctrl+Z)", () => app.step(-1));
     this.redo = button("Redo", "Redo (Ctrl+Shift+Z)", () => app.step(1));
-    this.clear = button("Clear", "Take all evidence back", () => app.give(new Map()));
+    this.clear = button("Clear", "Remove all evidence", () => app.give(new Map()));
     this.link = button("Copy link", "A link that reproduces this state", () => this.copyLink());
     this.element = h(
       "section",
@@ -40,7 +40,7 @@ export class Strip {
       this.chips,
       evidence.size
         ? [...evidence].map(([n, piece]) => this.chip(n, piece))
-        : h("li", { class: "none", text: "Nothing given: click a level to give it" }),
+        : h("li", { class: "none", text: "No evidence: click a level to set it" }),
     );
     this.undo.disabled = !app.history.canUndo;
     this.redo.disabled = !app.history.canRedo;
@@ -70,7 +70,7 @@ export class Strip {
           class: "chip",
           type: "button",
           title: "Take back",
-          "aria-label": `Take back ${text}`,
+          "aria-label": `Remove ${text}`,
           on: { click: take },
         },
         h("bdi", { text }),
@@ -128,10 +128,10 @@ function warn(app) {
   if (!app.now.possible) {
     const culprits = contradiction(app.model.mixture, app.now.likelihoods);
     const named = culprits.map((n) => describe(app.model.variables[n], app.evidence.get(n))).join(" and ");
-    return `${named}: probability zero under this model${culprits.length > 1 ? " together" : ""}, so nothing follows. Take one back.`;
+    return `${named}: probability zero under this model${culprits.length > 1 ? " together" : ""}, so nothing follows. Remove one.`;
   }
   const { support } = app;
   if (!support || support.number >= FEW) return "";
-  if (support.number < 0.5) return "No record shows this: answers rest on the model alone.";
-  return `Few records (${count(support.number)}): answers rest mostly on the model.`;
+  if (support.number < 0.5) return "No record shows this: answers depend on the model alone.";
+  return `Few records (${count(support.number)}): answers depend mostly on the model.`;
 }

@@ -29,6 +29,6 @@ export function divideColumns(variables, by, values, total) {
   const more = empty.length > 1 ? ` (and ${(empty.length - 1).toLocaleString("en-US")} more)` : "";
   return {
     values: out,
-    notes: [`Undefined, shown as nan, as it is impossible here: ${first.join(", ")}${more}.`],
+    notes: [`Undefined, shown as nan, because it is impossible here: ${first.join(", ")}${more}.`],
   };
 }

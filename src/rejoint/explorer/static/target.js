@@ -82,7 +82,7 @@ export class TargetView {
       settled === null ? `${variable.name} now` : `${variable.name} is given: ${variable.labels[settled]}`,
       settled === null ? partly : this.setAside(now[settled]),
       this.chart(room(560)),
-      note(`${bits(entropy(now))} unsure, ${bits(entropy(app.before(target)))} before any evidence.`),
+      note(`${bits(entropy(now))} of uncertainty, ${bits(entropy(app.before(target)))} before any evidence.`),
       note(this.beliefs.source(target)),
       this.bounds ? note(`Lines on the bars: ${describeBounds(this.bounds)}.`) : null,
     );
@@ -102,7 +102,7 @@ export class TargetView {
       h("button", {
         class: "small apart",
         type: "button",
-        text: `Take back ${given}`,
+        text: `Remove ${given}`,
         on: { click: () => app.give(this.evidence) },
       }),
     ];
@@ -118,7 +118,7 @@ export class TargetView {
     const judge = this.app.model.ensemble ? " by the joint model" : "";
     let words = `What an answer would tell about the target, on average${judge}.`;
     if (this.settled !== null) words = "The target is given: no answer would tell more about it.";
-    else if (!rows.length) words = "Nothing that is left to ask would tell more about the target.";
+    else if (!rows.length) words = "No remaining question would tell more about the target.";
     return panel("Ask next", h("p", { class: "note", text: words }), rows.length ? list : null);
   }
 
@@ -154,7 +154,7 @@ export class TargetView {
     const { model } = this.app;
     if (!evidence.size || beliefs === this.app.prior)
       return panel(
-        "What moved it",
+        "What changed it",
         h("p", { class: "note", text: "Give evidence to see which piece of it matters." }),
       );
     const now = beliefs.bars(target);
@@ -177,7 +177,7 @@ export class TargetView {
       ),
     );
     return panel(
-      "What moved it",
+      "What changed it",
       h("p", { class: "note", text: "Largest first; each against all the other evidence." }),
       h("ol", { class: "ranking" }, items),
     );
@@ -201,7 +201,7 @@ export class TargetView {
       `without any evidence, ${signed(logOdds)} with all of it. Each is averaged over the orders in which ` +
       "the evidence may become known; together they are the difference.";
     return panel(
-      "What moved it",
+      "What changed it",
       h("p", { class: "note", text: words }),
       h("ol", { class: "ranking" }, items),
     );
