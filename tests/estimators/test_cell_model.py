@@ -485,7 +485,10 @@ def test_ctrl_c_leaves_the_joint(monkeypatch, holes):
     imputer = rj.JointImputer(rank=2, bins=8, random_state=0)
     with pytest.raises(rj.FitInterrupted) as interrupted:
         imputer.fit(missing)
-    assert interrupted.value.result.pmf is imputer.pmf_
+    result = interrupted.value.result
+    assert result.pmf is imputer.pmf_
+    assert result.interrupted
+    assert "Interrupted before the columns had models" in result.stop
     assert imputer.transform(missing).notna().all(axis=None)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, NamedTuple, Self
@@ -59,6 +60,7 @@ from rejoint.records.survey_design import WeightArguments, as_part_weight
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
+from rejoint.solver.solver import Stop
 from rejoint.text import plural, show
 
 #: Columns with unknown levels that a warning names one by one.
@@ -73,6 +75,13 @@ FEWEST_CLASSES, MOST_CLASSES, ROOT_SHARE = 2, 30, 1 / 3
 KIND = "imputer"
 
 Method = Literal["expect", "mode", "draw"]
+
+
+def _interrupt(result: FitResult) -> FitResult:
+    """The joint, which answers where Ctrl-C came before the models of the cells."""
+    starts = tuple(replace(run, stop=Stop.INTERRUPTED) for run in result.starts)
+    said = "Interrupted before the columns had models of their own: the joint fills in."
+    return replace(result, starts=starts, stop=f"{result.stop} {said}")
 
 
 class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -253,7 +262,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         mass = sample_weight_of(records, sample_weight, table.frame.rows)
         with Progress() as report:
             session = Session(generator(self.random_state), report)
-            session.offer(lambda: result)
+            session.offer(partial(_interrupt, result))
             parts = (table.codes, table.values, mass)
             fit = partial(fit_cells, self.pmf_, self.numbers_, *parts, self.smooth, session)
             self.cell_model_ = interruptible(session, fit, "raise")
