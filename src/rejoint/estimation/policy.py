@@ -255,14 +255,15 @@ class Policy:
     cells_per_pass: float = 5e5
     # What a whole fit may cost: full fits of the largest rank tried (``passes_per_rank`` passes
     # over all records), or cells x classes where these are quick, some 10 s of computing; and the
-    # shares of it, or of what is left of it, that ranks that are tried, merged and refined and
-    # the chains of the run-off and of the answer may take. Parts that judge are given up first.
+    # shares of it that ranks that are tried and the chains of the run-off and of the answer may
+    # take, and of what is left of it those that are merged and refined. Parts that judge are given
+    # up first.
     full_fits: float = 6.0
     quick_cells: float = 3e10
     tried_share: float = 0.3
-    merged_share: float = 0.2
-    refined_share: float = 0.8
-    chains_share: float = 0.2
+    merged_share: float = 0.5
+    refined_share: float = 0.9
+    chains_share: float = 0.15
     # Chains of a trial, their sweeps, and the sweeps that count for the ensemble: the first of
     # them and the step to the next. A chain of sweeps costs half as much as steps of EM.
     trial_chains: int = 2

@@ -400,6 +400,10 @@ class HeldOutSearch(Judge):
         """A share of what is left to spend, but no more than some number of cells."""
         return min(share * max(self.allowed(max(self.trials)) - self.spent, 0.0), most)
 
+    def for_chains(self, most: float) -> float:
+        """What the chains of the run-off or of the answer may cost, but no more than ``most``."""
+        return min(self.policy.chains_share * self.allowed(max(self.trials)), most)
+
     def drop_folds(self, rank: int) -> None:
         """Give up folds, the last one first, where a rank would cost too much on all of them."""
         kept, most = len(self.folds), self.policy.tried_share * self.allowed(rank)

@@ -276,7 +276,7 @@ def plan_chains(
     refined, best = found.refined, found.mode.best
     wide, gain, error = ensemble_lead(found)
     rank = max(wide if gain > 0 else best, min(policy.fewest_chain_classes, found.cap))
-    cells = found.left(policy.chains_share, policy.run_off_cells)
+    cells = found.for_chains(policy.run_off_cells)
     cold = sweeps_affordable(data, rank, policy.chains, cells, policy)
     own = best if refined is None else max(refined.curve.near(1.0))
     if own == 1:  # which would answer that all variables are independent, beyond doubt
@@ -286,7 +286,7 @@ def plan_chains(
         return replace(race(data, few, found, None, session, policy), chains=policy.chains)
     every = policy.chains * policy.sweeps_tried[-1] * pass_cells(data, own, policy)
     chains = policy.chains if every <= cells and refined is not None else policy.few_chains
-    most = found.left(policy.chains_share, policy.mode_cells)
+    most = found.for_chains(policy.mode_cells)
     plan = ChainPlan.from_mode(own, sweeps_affordable(data, own, chains, most, policy)[-1], chains)
     if refined is None:
         shortest = policy.chains * policy.sweeps_tried[0] * pass_cells(data, rank, policy)
@@ -311,7 +311,7 @@ def is_wide(data: Data, found: HeldOutSearch, policy: Policy = DEFAULT) -> bool:
     Nothing is gained then by refining the ranks of modes.
     """
     wide, gain, error = ensemble_lead(found)
-    cells = found.left(policy.chains_share, policy.run_off_cells)
+    cells = found.for_chains(policy.run_off_cells)
     sweeps = sweeps_affordable(data, wide, policy.chains, cells, policy)
     return len(sweeps) == 1 and gain > policy.sure_errors * error
 
@@ -364,7 +364,7 @@ def enter_random(entered: RunOff, data: Data, found: HeldOutSearch, rank: int) -
     rival = entered.plans[0][1]
     most = max(int(min(data.total / policy.records_per_class, policy.most_classes)), 1)
     wider = min(4 * rank, int(np.clip(data.total / 60, 8, 100)), most)
-    cells = found.left(policy.chains_share, policy.run_off_cells)
+    cells = found.for_chains(policy.run_off_cells)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
         sweeps = sweeps_affordable(data, classes, policy.chains, cells, policy)
         plans = [ChainPlan.from_random(classes, each, policy.chains) for each in sweeps]
