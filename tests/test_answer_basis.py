@@ -130,7 +130,7 @@ def test_identified_names_the_certificate():
     pmf = truth.with_tables(tables, "Kruskal's condition holds.")
     answer = pmf.ask("P(x0, x1, x2, x3)")
     assert answer.basis == "identified"
-    assert "identified at rank 2: Kruskal's condition holds; in brackets" in str(answer)
+    assert "identified at rank 2: Kruskal's condition holds; in parentheses" in str(answer)
     assert pmf.ask("P(x0, x1, x2)").basis == "published"
     assert "Kruskal's condition holds" in model_verdict(pmf).verdict
     assert pmf.reduce(rank=2).pmf.ask("P(x0, x1, x2, x3)").basis == "open"  # another model
@@ -354,7 +354,9 @@ def test_files_without_cells_know_what_is_published(town, tables, tmp_path):
     asia = rj.datasets.asia()
     asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}]})
     assert rj.load(tmp_path / "asia.rejoint").tables is None
-    with pytest.raises(ValueError, match="item 2 of 'tables' of its notes is 3, expected object"):
+    with pytest.raises(
+        ValueError, match="item 2 of 'tables' of its notes is 3, expected an object"
+    ):
         asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}, 3]})
 
 
@@ -408,11 +410,11 @@ def test_altered_tables_load_or_are_refused_in_words(tmp_path, key, value):
         (lambda t: t["subsets"][0].reverse(), "item 1 of 'subsets' .* no increasing positions"),
         (lambda t: t["table_cells"].append(1.0), "cells, not"),
         (lambda t: t["sums"][0][0].append(7), "cells that are known"),
-        (lambda t: t["unknown_cells"][0].reverse(), "no increasing positions"),
+        (lambda t: t["unknown_cells"][0].reverse(), "not increasing positions"),
         (lambda t: t["unknown_cells"].__setitem__(2, [1.0, 0.5]), "above the upper"),
         (lambda t: t["evidence"][0].__setitem__(1, [0, 0]), "not a likelihood"),
         (lambda t: t["moments"][0]["vectors"].pop(), "one vector for each"),
-        (lambda t: t.update(noisy=1), "'noisy' of its tables is 1, no true or false"),
+        (lambda t: t.update(noisy=1), "'noisy' of its tables is 1, expected true or false"),
     ],
 )
 def test_refusals_say_what_is_wrong(tmp_path, change, words):

@@ -105,7 +105,7 @@ def test_a_model_is_replaced_by_a_model_only(tmp_path, words):
     rj.datasets.asia().save(path)
     done = CliRunner().invoke(main, [words[0], path, *words[1:], "-o", path])
     assert done.exit_code == 1
-    assert "it is a another kind of file" in done.output
+    assert "it is another kind of file" in done.output
     assert rj.load(path).rank == rj.datasets.asia().rank
 
 

@@ -69,7 +69,7 @@ def test_without_draws_or_a_level_there_is_none(fitted):
     assert fitted.ask("P(lung)", level=None).interval is None
     assert fitted.ask("argmax lung").interval is None
     assert rj.datasets.asia().ask("P(lung)").interval is None
-    with pytest.raises(ValueError, match=r"carries no posterior draws.*solver=.bayes"):
+    with pytest.raises(ValueError, match=r"has no posterior draws.*solver=.bayes"):
         rj.datasets.asia().interval("lung")
     with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 1\.5"):
         fitted.ask("P(lung)", level=1.5)

@@ -46,7 +46,7 @@ def test_altered_notes_are_refused_or_shown(tmp_path, key, monkeypatch):
 
 
 def test_notes_that_could_not_be_read_are_not_written(tmp_path):
-    with pytest.raises(ValueError, match="'records' of its notes is \"many\", expected number"):
+    with pytest.raises(ValueError, match="'records' of its notes is \"many\", expected a number"):
         rj.datasets.asia().save(tmp_path / "a.rejoint", notes={"records": "many"})
     assert list(tmp_path.iterdir()) == []
 

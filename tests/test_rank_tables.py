@@ -76,7 +76,7 @@ def test_smooth_predicts_tables_better_than_a_rank_that_the_tables_determine():
 
     assert error(smooth.pmf) < 0.9 * error(few)  # 0.75 of it with this seed
     assert "the mean of 3 models of 320 classes" in smooth.stop
-    assert "classes mean nothing" in smooth.stop
+    assert "classes have no meaning" in smooth.stop
 
 
 def test_smooth_stops_sooner_where_there_are_fewer_records():

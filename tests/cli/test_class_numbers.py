@@ -138,7 +138,7 @@ def test_classes_of_a_fit_by_bayes_are_those_of_the_representative_model(run, mo
     draws = [rj.LowRankPMF(WEIGHTS, [a[:, [1, 2, 0]] for a in pmf.factors], pmf.domain)] * 3
     drawn = rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, draws)
     drawn.save("drawn.rejoint")
-    said = "Classes are those of one representative model"
+    said = "classes are those of one representative model"
     assert said in run("inspect", "drawn.rejoint").stdout
     assert said not in run("inspect", model).stdout
     for each, there in ((drawn, True), (pmf, False)):

@@ -20,7 +20,7 @@ def test_many_files_are_read_part_by_part(run, world):
     (world / "parts" / "2.csv").write_text("\n".join([table[0], *table[80:]]) + "\n")
     done = run("fit", "parts", "-o", "parts.rejoint", "--rank", "2", "--smooth", "--json")
     assert done.exit_code == 0, done.stderr
-    assert "parts: read part by part" in done.stderr
+    assert "parts: read in parts" in done.stderr
     run("fit", "patients.csv", "-o", "whole.rejoint", "--rank", "2", "--smooth")
     parts, whole = (rj.io.read_saved(world / f"{name}.rejoint") for name in ("parts", "whole"))
     # So few fit into memory, where it is the same fit.

@@ -133,7 +133,7 @@ def test_impute_keeps_the_types_of_other_formats(run, ages):
 def test_fit_smooth(run, ages):
     words = ["--bins", "age=4", "--smooth", "--solver", "ml", "--starts", 1]
     result = run("fit", "ages.csv", "-o", "smooth.rejoint", "--rank", 1, *words)
-    assert "mooth columns" in result.stderr
+    assert "Smoothed columns" in result.stderr
 
 
 def test_dry_runs_write_nothing(run, ages):

@@ -165,7 +165,7 @@ def test_a_best_optimum_that_one_of_many_found_is_remarked_on():
     with pytest.warns(rj.Remark, match="More starts may find a better one: n_init=40"):
         said = found.tell()
     assert said.startswith(found.text)
-    with pytest.warns(rj.Remark, match="take solver='map' with n_init=40, and give"):
+    with pytest.warns(rj.Remark, match="use solver='map' with n_init=40, and give"):
         found.tell(chains=True)
 
 

@@ -194,7 +194,7 @@ def test_no_more_than_a_few_parts_are_there_at_a_time(records):
 def test_rank_of_a_sample(some):
     result = estimate(rj.scan(some, size=100, memory=0), solver="map", random_state=0)
     assert result.selection is not None
-    assert "of the 600 records, drawn at random." in result.choice
+    assert "drawn at random" not in result.choice  # all but records without values
 
 
 def test_impossible_requests_are_errors(records):

@@ -459,7 +459,7 @@ def test_a_broken_file_is_refused(tmp_path):
         path.write_text(json.dumps(plain))
         return path
 
-    with pytest.raises(ValueError, match="settings of the imputer in the file are not whole"):
+    with pytest.raises(ValueError, match="settings of the imputer in the file are incomplete"):
         rj.load(broken(lambda part: part["settings"].pop("columns")))
     with pytest.raises(ValueError, match="positions of no columns"):
         rj.load(broken(lambda part: part["settings"].update(numbers=[99])))
@@ -471,7 +471,7 @@ def test_a_broken_file_is_refused(tmp_path):
         rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[7, 7])))
     loop = "numbers_0_forest.right"  # a node that leads back to the root
     assert max(whole["estimator"]["arrays"][loop]["values"]) > 0
-    with pytest.raises(ValueError, match="learner of 'x' in the imputer is not whole"):
+    with pytest.raises(ValueError, match="learner of 'x' in the imputer is incomplete"):
         rj.load(broken(lambda part: part["arrays"][loop].update(values=_zeros(part, loop))))
 
 

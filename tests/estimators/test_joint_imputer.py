@@ -392,7 +392,7 @@ def test_indicators_say_what_was_missing(kind):
 
 def test_unknown_levels_are_left_as_they_are(fitted):
     X = pd.DataFrame({"a": ["z", None], "b": [1.0, 7.0], "c": [None, "u"], "d": [True, None]})
-    with pytest.warns(rj.Remark, match=r"no level, left as they are: 'z'.*left as they are: 7"):
+    with pytest.warns(rj.Remark, match=r"not levels, left as they are: 'z'.*left as they are: 7"):
         filled = fitted.impute(X)
     assert filled["a"].tolist()[0] == "z"
     assert filled["b"].tolist() == [1.0, 7.0]

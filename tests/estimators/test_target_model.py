@@ -308,7 +308,7 @@ def test_impossible_rows_get_the_answer_of_predict_proba():
     with pytest.warns(rj.Remark, match="has probability zero"):
         answer = model.ask("P(y | a = u, b = t)")
     assert answer.evidence == 0.0
-    assert "holds impossible" in answer.notes[0]
+    assert "considers impossible" in answer.notes[0]
     assert np.abs(answer.value - shares[0]).max() < CLOSE
 
 

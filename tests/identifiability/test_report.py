@@ -271,7 +271,7 @@ def test_names_that_are_numbers_are_names():
     given = {("2", "0", "1"): np.ones((2, 3, 4)), ("1", "5"): np.ones((4, 2))}
     tables = rj.Marginals.from_tables(given, domain=domain)
     assert report(tables).layout.apart == (("2", "5"), ("0", "5"))
-    assert "together: 2 and 5; 0 and 5." in assess_tables(tables, 2).text
+    assert "contains both of: 2 and 5; 0 and 5." in assess_tables(tables, 2).text
 
 
 def test_tables_without_records_say_nothing():

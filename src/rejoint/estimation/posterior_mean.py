@@ -108,7 +108,7 @@ def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[
     misfit asks for. (Bounds are centered on the answer, so that draws need not be moved to it.)
     """
     misfit = finished.misfit
-    if misfit is None or not misfit.widening > 1.0:
+    if misfit is None or not (misfit.widening > 1.0 and misfit.spent > 0.0):
         return [data.observed(draw.model) for draw in draws]
     # Only what is drawn given the classes of the records is drawn again.
     fixed = misfit.spent_by([data.observed(draw.mean) for draw in draws]) / misfit.spent

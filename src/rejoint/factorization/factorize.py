@@ -394,12 +394,12 @@ def conclude_choice(known: Understood, choice: TableChoice, stop: Stop = Stop.OP
     found = [] if choice.rank is None else [f"Rank {choice.rank}."]
     if choice.rank is None:
         what = "the table" if len(known.goals) == 1 else f"the {len(known.goals)} tables"
-        which = "The joint nearest to independence that comes near to"
+        which = "The joint nearest to independence that approximates"
         if choice.members > 1:
-            which = f"The mean of {choice.members} models that come near to"
+            which = f"The mean of {choice.members} models that approximate"
         found.append(
-            f"{which} {what}, each as its number of records demands, as a mixture of "
-            f"{plural(choice.model.rank, 'class', 'classes')} that mean nothing by themselves."
+            f"{which} {what}, each as closely as its number of records demands, as a mixture of "
+            f"{plural(choice.model.rank, 'class', 'classes')} that have no meaning of their own."
         )
     done = Run(choice.model, float("nan"), float("nan"), float("nan"), stop)
     result = as_result(known, done, " ".join([*found, choice.text]), "step")
@@ -533,7 +533,7 @@ def as_result(known: Understood, done: Run, choice: str, unit: str) -> FitResult
 
 def _describe_choice(known: Understood, problem: CompletionProblem) -> str:
     names = [known.tables.domain.names[n] for n in problem.cover]
-    does = "comes near to" if known.soft else "meets"
+    does = "approximates" if known.soft else "meets"
     number = len(known.goals)
     what = f"the {plural(number, 'table')}" if number > 1 else "the table"
     states = f"one class for each level of {show(names)}" if names else "one class"

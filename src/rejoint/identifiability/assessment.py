@@ -94,6 +94,7 @@ def assess_records(records: BaseRecords, rank: int) -> Assessment:
     Examples
     --------
     >>> import numpy as np
+    >>> from rejoint.records.records import Records
     >>> rows = np.array([[0, 1, np.nan], [1, 0, np.nan], [np.nan, 1, 1], [np.nan, 0, 0]])
     >>> assess_records(Records.of(rows), 1).text
     'No record contains both of: x0 and x2. Their dependence comes from the model alone.'

@@ -99,7 +99,7 @@ def check_notes(notes: Any) -> None:
     >>> check_notes({"records": "many"})
     Traceback (most recent call last):
     ...
-    rejoint.io.schema.SchemaError: 'records' of its notes is "many", no number of at least 0
+    rejoint.io.schema.SchemaError: 'records' of its notes is "many", expected a number of at least 0
     """
     if not isinstance(notes, dict):
         raise SchemaError("its notes are not an object")

@@ -66,7 +66,7 @@ def number(
     0.5
     """
     kinds = (int,) if whole else (int, float)
-    wanted = "whole number" if whole else "number"
+    wanted = "a whole number" if whole else "a number"
     if low > -LARGEST and high < LARGEST:
         wanted += f" from {low:g} to {high:g}"
     elif low > -LARGEST:
@@ -137,7 +137,7 @@ def list_of(item: Schema, *, size: int | None = None) -> Schema:
 
     def check(value: Any, where: str) -> Any:
         if not isinstance(value, list):
-            _refuse(value, where, "list")
+            _refuse(value, where, "a list")
         if size is not None and len(value) != size:
             raise SchemaError(f"{where} has {len(value):,} items, not {size:,}")
         for k, each in enumerate(value, start=1):
@@ -170,7 +170,7 @@ def dict_of(item: Schema) -> Schema:
 
     def check(value: Any, where: str) -> Any:
         if not isinstance(value, dict):
-            _refuse(value, where, "object")
+            _refuse(value, where, "an object")
         for key, each in value.items():
             item(each, f"{key[:_MOST_SHOWN]!r} of {where}")
         return value
@@ -191,7 +191,7 @@ def object_of(
 
     def check(value: Any, where: str) -> Any:
         if not isinstance(value, dict):
-            _refuse(value, where, "object")
+            _refuse(value, where, "an object")
         for key, schema in required.items():
             if key not in value:
                 raise SchemaError(f"{where} has no {key!r}")

@@ -26,8 +26,8 @@ class TableGap(NamedTuple):
     Examples
     --------
     >>> print(TableGap(("a", "b"), 0.03, 0.01, "a = x, b = y", 0.25, 0.22).text)
-    The records differ from the model in a, b: a = x, b = y is 0.250 of them, 0.220 of the model \
-(0.030 of the mass is in other cells, 0.010 by chance).
+    The records differ from the model in a, b: a = x, b = y has a share of 0.250 in \
+the records and 0.220 in the model (0.030 of the mass is in other cells, 0.010 by chance).
     """
 
     names: tuple[str, ...]

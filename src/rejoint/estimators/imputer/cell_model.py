@@ -349,7 +349,9 @@ def check_learner(
         and _within(found.get("logistic.levels", nodes[:0]), levels)
     )
     if not fits:
-        raise ValueError(f"The learner of {features.domain[n].name!r} in the imputer is not whole.")
+        raise ValueError(
+            f"The learner of {features.domain[n].name!r} in the imputer is incomplete."
+        )
     return found
 
 

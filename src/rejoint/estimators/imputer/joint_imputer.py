@@ -759,7 +759,9 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
             if len(notes) > MOST_NAMED
             else ""
         )
-        remark(" ".join(notes[:MOST_NAMED]).replace("missing now", "left as they are") + more)
+        remark(
+            " ".join(notes[:MOST_NAMED]).replace("treated as missing", "left as they are") + more
+        )
     return EncodedTable(frame, codes, values, gone, variables)
 
 
