@@ -519,3 +519,11 @@ def test_percentages_that_nothing_settles(tmp_path):
     words = ["'Low', 'Men'", "'Men' to 87.9", "kind='rows', kind='columns'", "kind='counts'"]
     refuse(tmp_path, text, *words)
     refuse(tmp_path, text, "Each level of 'sex' adds up to 100", kind="columns")
+
+
+def test_a_long_name_does_not_fill_the_error(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text(f"{'x' * 100_000},Sex,Number\nyoung,f,3\nyoung,f,3\nold,m,9\n")
+    with pytest.raises(ValueError, match=r"Sex='f'.* was given on line 2 already") as error:
+        Marginals.read(path)
+    assert len(str(error.value)) < 1_000

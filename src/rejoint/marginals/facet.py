@@ -869,7 +869,10 @@ def _dense(
     for labels, cell, line in entries:
         at = tuple(axis[label] for axis, label in zip(axes, labels, strict=True))
         if lines[at]:
-            said = ", ".join(f"{n or 'label'}={x!r}" for n, x in zip(names, labels, strict=True))
+            said = ", ".join(
+                f"{clean_label(n or 'label')}={clean_label(x)!r}"
+                for n, x in zip(names, labels, strict=True)
+            )
             raise ValueError(
                 f"{block.sheet.where}, line {line}: the cell {said} was given on line {lines[at]} "
                 "already."
