@@ -527,3 +527,8 @@ def test_a_long_name_does_not_fill_the_error(tmp_path):
     with pytest.raises(ValueError, match=r"Sex='f'.* was given on line 2 already") as error:
         Marginals.read(path)
     assert len(str(error.value)) < 1_000
+    path = tmp_path / "long.px"
+    path.write_text(f'STUB="{"x" * 100_000}";\nHEADING="Sex";\nDATA=\n1 2;\n')
+    with pytest.raises(ValueError, match="there is no VALUES") as error:
+        Marginals.read(path)
+    assert len(str(error.value)) < 1_000

@@ -31,7 +31,7 @@ from rejoint.records.delimited import (
     read_rows,
 )
 from rejoint.records.files import Source
-from rejoint.text import show
+from rejoint.text import clean_label, show
 
 #: Marks that statistical offices print in place of a number that they do not give.
 SUPPRESSED = frozenset(
@@ -645,7 +645,7 @@ def _read_px(source: Source, encoding: str | None) -> Sheet:
     for name in names:
         texts = _QUOTED.findall(said.get(("VALUES", name), ""))
         if not texts:
-            raise ValueError(f"{source.name}: there is no VALUES({name!r}).")
+            raise ValueError(f"{source.name}: there is no VALUES({clean_label(name)!r}).")
         labels.append(texts)
     cells = re.findall(r'"[^"]*"|[^\s,;]+', said["DATA", ""])
     if len(cells) != math.prod(map(len, labels)):
