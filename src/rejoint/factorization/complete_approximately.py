@@ -375,7 +375,7 @@ def complete_approximately(
         smooth = Smooth(members=min(max(most, 3), POLICY.loose_members))
         cells = float(marginals.flat.size)
         Cost(64.0 * cells, *(cells * rank * smooth.members * each for each in SECONDS)).check(
-            f"A joint of {len(goals):,} tables", "a rank that is told, or fewer tables, take less"
+            f"A joint of {len(goals):,} tables", "a given rank or fewer tables take less"
         )
         mean = fit_smooth(marginals, smooth, rank, "equal", session).pmf
         model = Model.of(mean.weights, mean.factors)
