@@ -90,8 +90,10 @@ or leave the cell empty.")
     )
 
 
-def unknown_text(name: str, levels: tuple[Level, ...], unknown: Unknown) -> str:
-    """Return the remark for labels that are not levels.
+def unknown_text(
+    name: str, levels: tuple[Level, ...], unknown: Unknown, outcome: str = "treated as missing"
+) -> str:
+    """Return the remark for labels that are not levels; ``outcome`` is what became of their cells.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def unknown_text(name: str, levels: tuple[Level, ...], unknown: Unknown) -> str:
     labels = show(unknown.labels)
     if unknown.are_more:
         labels = labels.replace("... (", "... (more than ")
-    return f"Variable {name!r}: {cells} with {what}, treated as missing: {labels}."
+    return f"Variable {name!r}: {cells} with {what}, {outcome}: {labels}."
 
 
 def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unknown | None]:

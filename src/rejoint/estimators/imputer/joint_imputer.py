@@ -751,7 +751,8 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
             values[:, n] = column.floats()
         if unknown is not None:
             gone[:, n] = is_missing_in(column)
-            notes.append(unknown_text(domain[n].name, domain[n].levels, unknown))
+            column_of = domain[n].name, domain[n].levels
+            notes.append(unknown_text(*column_of, unknown, "left as they are"))
     values[~np.isfinite(values)] = np.nan
     if notes:
         more = (
@@ -759,9 +760,7 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
             if len(notes) > MOST_NAMED
             else ""
         )
-        remark(
-            " ".join(notes[:MOST_NAMED]).replace("treated as missing", "left as they are") + more
-        )
+        remark(" ".join(notes[:MOST_NAMED]) + more)
     return EncodedTable(frame, codes, values, gone, variables)
 
 
