@@ -105,10 +105,12 @@ def test_draws_so_far_are_kept(press_at, k, kept):
     assert len(calls) == k
     draws = result.posterior.draws if result.posterior else ()
     assert len(draws) == kept
+    told = f"after {kept} posterior draws" if kept else "before there were posterior draws"
+    assert f"Interrupted {told}." in result.stop  # as of records that are read part by part
 
 
 def test_after_the_chains_all_draws_are_kept(monkeypatch):
-    """The mode is followed to its end only after the chains."""
+    """Passes that finish the answer come after the chains."""
     real, pressed = InMemory.draw, []
 
     def draw(self, *args):

@@ -119,6 +119,12 @@ def test_chains_of_the_rank_that_answers_where_it_was_estimated(records):
     assert result.pmf.rank <= result.selection.rank
 
 
+def test_n_init_is_the_number_of_chains_also_where_the_rank_is_estimated(records):
+    some = rj.Records(records.domain, records.codes[:200])
+    result = estimate(some, solver=SHORT, n_init=3, random_state=0)
+    assert len(result.posterior.draws) == 3 * SHORT.draws
+
+
 @pytest.mark.parametrize(("k", "kept"), [(3, 0), (4 * 8 + 2, 2)])
 def test_draws_so_far_are_kept(records, press_at, k, kept):
     calls = press_at(kernels, "class_draws", k)

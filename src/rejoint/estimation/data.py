@@ -68,6 +68,8 @@ class Data(ABC):
 
     domain: Domain
     threads: int
+    #: What is known of records that are read again for each pass; None of those in memory.
+    summary: PartSummary | None = None
 
     @property
     @abstractmethod
@@ -100,6 +102,10 @@ class Data(ABC):
     @abstractmethod
     def sample(self) -> "Data":
         """Records in memory to start from; the data themselves where they are in memory."""
+
+    def reporting(self, report: Report) -> "Data":
+        """Return data whose passes report how far they are; those in memory report nothing."""
+        return self
 
     @property
     @abstractmethod
@@ -432,6 +438,10 @@ class Parted(Data):
     def records(self) -> InMemory:
         """Raise an error: the records are not in memory."""
         raise TypeError("These records are read part by part: take a sample().")
+
+    def reporting(self, report: Report) -> "Parted":
+        """Return data whose passes report how far they are."""
+        return replace(self, report=report)
 
     def sample(self) -> InMemory:
         """The records that the summary drew at random."""

@@ -23,18 +23,16 @@ from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw, describe_effective_
 from rejoint.estimation.ordinal_smoothing import (
     TIME_LEVELS,
     Smooth,
-    Smoothed,
     smooth_data,
     smooth_variables,
 )
 from rejoint.estimation.pair_tables import count_pairs, find_gaps
-from rejoint.estimation.part_summary import PartSummary, packed, summarize
+from rejoint.estimation.part_summary import packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_draws
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
     LabelledStart,
-    StartAgreement,
     StartSearch,
     compare_ends,
     count_starts,
@@ -344,25 +342,25 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     if smooth:
         said.append(describe_smoothing(time))
     known = [] if selection is None else start_at(selection.pmf, small, rank)
-    fit = Fit(data, data.sample(), rank, session, policy, n_init, known)
-    fit = replace(fit, given=start_at(request.start, fit.small, rank))
+    given = start_at(request.start, small, rank)
+    fit = Fit(data, small, rank, session, policy, n_init, known, given)
     if (labelled := request.labelled) is not None:
-        count = n_init or fit.starts_affordable()
-        fit = replace(fit, given=labelled.models(fit.small, rank, count, session.rng))
+        given = labelled.models(small, rank, fit.count_starts(), session.rng)
+        fit = replace(fit, given=given)
+    if isinstance(solver, Bayes):
+        curve = None if selection is None else selection.ensemble
+        if curve is not None and (plan := curve.plan) is not None:
+            plan = plan if n_init is None else replace(plan, chains=n_init)
+            fit = replace(fit, curve=replace(curve, plan=plan))
+            solver = solver if solver is request.solver else plan.solver(policy)
+        solver = solver if n_init is None else replace(solver, chains=n_init)
 
     def finished(result: FitResult) -> FitResult:
         told = join_messages(said)
         return replace(result, choice=told, selection=selection, policy=request.policy)
 
     with session.convert(finished):
-        if isinstance(solver, Bayes):
-            curve = None if selection is None else selection.ensemble
-            if curve is not None and curve.plan is not None:
-                plan = curve.plan if n_init is None else replace(curve.plan, chains=n_init)
-                own = solver if solver is request.solver else plan.solver(policy)
-                return finished(fit.ensemble(own, plan, curve))
-            return finished(fit.bayes(solver))
-        return finished(fit.mode(solver))
+        return finished(fit.fit(solver))
 
 
 def _result_of_selection(data: Data, selection: "Selection") -> FitResult | None:
@@ -379,7 +377,7 @@ def _interrupted_result(data: Data, choice: str, model: Model) -> FitResult:
     small, nothing = data.sample(), float("nan")
     only = Run(model, 0.0, nothing, nothing, Stop.INTERRUPTED)
     fit = Fit(data, small, model.rank, Session(np.random.default_rng(0)), DEFAULT)
-    return replace(fit.result_of_small([only]), choice=choice)
+    return replace(fit.result_of_search([only]), choice=choice)
 
 
 def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
@@ -453,13 +451,41 @@ def describe_smoothing(time: float) -> str:
 
 def _looked_at(data: Data) -> str:
     """How many records the rank was chosen by, where not by all."""
-    if not isinstance(data, Parted):
+    if (summary := data.summary) is None:
         return ""
-    drawn, rows = len(data.summary.keys), data.summary.rows
-    if drawn == rows or drawn < data.summary.size:  # all records, or all that hold a value
+    drawn, rows = len(summary.keys), summary.rows
+    if drawn == rows or drawn < summary.size:  # all records, or all that hold a value
         return ""
     size = f"{drawn:,} of the {rows:,} records"
     return f" The rank was chosen on {size}, drawn at random."
+
+
+@dataclass(frozen=True)
+class FoundModes:
+    """What a step of a fit has found.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        What each start reached; none where only a given model was taken.
+    best : Run
+        The one of the representative model.
+    modes : sequence of Model
+        Where the next step starts: passes over all data at the first one, chains at all.
+    concentrations : array, optional
+        Concentrations of the prior that chains start with; by default the hyperprior's median.
+    em : solver, optional
+        What was run over all data.
+    more : str
+        What to say about it.
+    """
+
+    runs: Sequence[Run]
+    best: Run
+    modes: Sequence[Model] = ()
+    concentrations: FloatArray | None = None
+    em: Any = None
+    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -482,6 +508,8 @@ class Fit:
         Models to start at, among others.
     given : list of Model
         Models to start at, and at no others.
+    curve : EnsembleCurve, optional
+        The chains that were chosen with the rank, where they start and with what prior.
     """
 
     data: Data
@@ -492,6 +520,7 @@ class Fit:
     n_init: int | None = None
     known: Sequence[Model] = ()
     given: Sequence[Model] = ()
+    curve: "EnsembleCurve | None" = None
 
     @property
     def streamed(self) -> bool:
@@ -499,35 +528,52 @@ class Fit:
         return self.small is not self.data
 
     @property
-    def summary(self) -> PartSummary | None:
-        """What is known of data that are read again for each pass."""
-        data = self.data.base if isinstance(self.data, Smoothed) else self.data
-        return data.summary if isinstance(data, Parted) else None
+    def plan(self) -> ChainPlan | None:
+        """The chains that were chosen to answer; none where a rank was given."""
+        return None if self.curve is None else self.curve.plan
+
+    def fit(self, solver: Any) -> FitResult:
+        """Search on the records in memory, go on over all data, and draw from the posterior."""
+        found = self.find_modes(solver) if self.plan is None else self.representative()
+        if self.streamed:
+            found = self.go_on(solver, found)
+        return self.draw(solver, found) if isinstance(solver, Bayes) else self.result(found)
 
     # -- Search on records in memory ---------------------------------------------------------
 
-    @property
-    def starts(self) -> StartSearch:
-        """The search from several starts."""
-        return StartSearch(self.small, self.rank, self.session, self.policy, self.result_of_small)
-
-    def search_map(self, count: int) -> tuple[list[Run], int, StartAgreement]:
-        """Find the most probable model of the records in memory."""
-        runs = self.starts.explore(self.em(self.small), count, self.known, self.given)
-        found = compare_ends(self.small, runs, self.policy)
-        best = best_run(runs)
-        concentrations = evident_concentrations(self.small, runs[best].model, self.policy)
-        self.starts.finish(self.em(self.small, concentrations), runs, best)
-        return runs, best, found
-
-    def search_mode(self, solver: Any, count: int) -> tuple[list[Run], int, StartAgreement]:
-        """Find the model of the records in memory that a solver's objective is lowest at."""
-        runs = self.starts.explore(solver, count, self.known, self.given)
-        found = compare_ends(self.small, runs, self.policy)
-        ended = [k for k, each in enumerate(runs) if each.stop is not Stop.BEHIND]
-        for number in promising(runs, ended):
-            self.starts.finish(solver, runs, number)
-        return runs, best_run(runs), found
+    def find_modes(self, solver: Any) -> FoundModes:
+        """Follow many starts for a while, and the best ones to the end."""
+        small, policy = self.small, self.policy
+        bayes = solver if isinstance(solver, Bayes) else None
+        # What goes on over all data starts at the most probable model of the sample.
+        has_prior = solver == "map" or bayes is not None
+        if self.streamed and self.given and not has_prior:
+            nothing = float("nan")
+            start = Run(self.given[0], nothing, nothing, nothing, Stop.INTERRUPTED)
+            return FoundModes([], start, self.given)
+        has_prior = has_prior or self.streamed
+        first = self.em(small) if has_prior else Em(policy=policy) if solver == "ml" else solver
+        starts = StartSearch(small, self.rank, self.session, policy, self.result_of_search)
+        runs = starts.explore(first, self.count_starts(bayes), self.known, self.given)
+        best, agreement = best_run(runs), compare_ends(small, runs, policy)
+        if has_prior:
+            many = policy.finished_mode_records_per_parameter * small.layout.parameters(self.rank)
+            if bayes is not None and not self.streamed and small.total > many:
+                starts.finish(first, runs, best)
+            # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
+            limit = runs[best].objective + policy.mode_nats
+            good = [k for k, each in enumerate(runs) if k != best and each.objective <= limit]
+            modes = [runs[k].model for k in (best, *good)]
+            concentrations = evident_concentrations(small, runs[best].model, policy)
+            starts.finish(self.em(small, concentrations), runs, best)
+        else:
+            ended = [k for k, each in enumerate(runs) if each.stop is not Stop.BEHIND]
+            for number in promising(runs, ended):
+                starts.finish(first, runs, number)
+            best, modes = best_run(runs), []
+        if self.streamed:
+            modes = [*self.given, drop_empty(runs[best].model, policy)[0]]
+        return FoundModes(runs, runs[best], modes, more=agreement.tell(chains=bayes is not None))
 
     def em(self, data: Data, concentrations: FloatArray | None = None) -> Em:
         """EM with a prior; of the hyperprior's median concentrations by default."""
@@ -535,134 +581,18 @@ class Fit:
             return Em(prior=first_prior(data, self.policy), policy=self.policy)
         return Em(prior=make_prior(data, concentrations), policy=self.policy)
 
-    def mode_starts(self, bayes: Bayes) -> int:
-        """How many starts to follow to the modes that chains start at."""
-        policy = self.policy
-        fewest, most = policy.modes, policy.most_modes
-        return max(bayes.chains, count_starts(self.small, self.rank, fewest, most, policy))
-
-    def starts_affordable(self) -> int:
+    def count_starts(self, bayes: Bayes | None = None) -> int:
         """How many starts to follow: likelihoods of latent classes have many local maxima."""
-        policy = self.policy
-        fewest, most = policy.fewest_starts, policy.most_starts
-        return count_starts(self.small, self.rank, fewest, most, policy)
+        small, rank, policy = self.small, self.rank, self.policy
+        if self.given:
+            return len(self.given)
+        if bayes is None:
+            fewest, most = policy.fewest_starts, policy.most_starts
+            return self.n_init or count_starts(small, rank, fewest, most, policy)
+        modes = count_starts(small, rank, policy.modes, policy.most_modes, policy)
+        return max(bayes.chains, modes)
 
-    # -- One model ---------------------------------------------------------------------------
-
-    def mode(self, solver: Any) -> FitResult:
-        """Maximize the likelihood, the posterior, or what the solver maximizes."""
-        count = self.n_init or (1 if self.given else self.starts_affordable())
-        if self.streamed:
-            done, em, _, told = self.streamed_mode(solver, count)
-            return self.result([done], done, em, more=told)
-        if solver == "map":
-            runs, best, found = self.search_map(count)
-        else:
-            solver = Em(policy=self.policy) if solver == "ml" else solver
-            runs, best, found = self.search_mode(solver, count)
-        return self.result_of_small(runs, best=runs[best], more=found.tell())
-
-    def streamed_mode(self, solver: Any, count: int) -> tuple[Run, Any, FloatArray, str]:
-        """Find a model of the sample, then take steps over all records from there.
-
-        Returns the run, what was run, the concentrations of its prior if it has one, and what is to
-        be said about the starts.
-        """
-        em = solver if is_solver(solver) else Em(limits=self.streamed_limits(), policy=self.policy)
-        uses_prior = solver == "map" or isinstance(solver, Bayes)
-        models, concentrations, ended, told = list(self.given), np.empty(0), [], ""
-        if not models or uses_prior:
-            runs, best, found = self.search_map(count)
-            told = found.tell(chains=isinstance(solver, Bayes))
-            ended = [replace(found, stop=Stop.INTERRUPTED) for found in runs]
-            models = models or [drop_empty(runs[best].model, self.policy)[0]]
-        if uses_prior:
-            concentrations = self.evident(runs[best])
-            em = replace(em, prior=make_prior(self.data, concentrations))
-        session = self.session
-        session.unfinished.clear()
-
-        def so_far() -> FitResult | None:
-            if (now := session.unfinished.get(0)) is not None:
-                return self.result([now], now, em)
-            return self.result_of_small(ended) if ended else None
-
-        session.offer(so_far)
-        data, session = report_passes(self.data, session, "first pass")
-        return run(em, data, models[0], session), em, concentrations, told
-
-    def streamed_limits(self) -> Limits:
-        """When to stop, in proportion to the log-likelihood without classes."""
-        data = self.data
-        alone = data.observed(Model(data.layout, np.ones(1), data.center[:, None])).factors[:, 0]
-        size = -float(data.level_totals @ np.log(alone))
-        progress = self.policy.streamed_nats / max(size, 1.0)
-        return Limits(max_steps=2000, progress=progress, window=10, exact=-1.0)
-
-    # -- Posterior draws -----------------------------------------------------------------------
-
-    def bayes(self, bayes: Bayes) -> FitResult:
-        """Posterior draws from chains that start at modes; the best mode is the representative."""
-        policy = self.policy
-        if self.n_init is not None:
-            bayes = replace(bayes, chains=self.n_init)
-        if self.streamed:
-            return self.streamed_bayes(bayes)
-        small, starts = self.small, self.starts
-        runs = starts.explore(self.em(small), self.mode_starts(bayes), self.known, self.given)
-        best, found = best_run(runs), compare_ends(small, runs, policy)
-        many = policy.finished_mode_records_per_parameter * small.layout.parameters(self.rank)
-        if small.total > many:
-            starts.finish(self.em(small), runs, best, lambda ended: self.ended_result(runs))
-        # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
-        first = runs[best]
-        limit = first.objective + policy.mode_nats
-        good = [first, *(r for r in runs if r is not first and r.objective <= limit)]
-        begun = [good[k % len(good)] for k in range(bayes.chains)]
-        draws = bayes.sample(
-            small,
-            [found.model for found in begun],
-            self.session,
-            offer=lambda kept: self.ended_result(runs, kept),
-        )
-        # The representative model is the one of solver="map", however records are read.
-        concentrations = evident_concentrations(small, runs[best].model, policy)
-        em = self.em(small, concentrations)
-        starts.finish(em, runs, best, lambda ended: self.ended_result(ended, draws))
-        more = found.tell(chains=True)
-        return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains, more=more)
-
-    def ensemble(self, bayes: Bayes, plan: ChainPlan, curve: "EnsembleCurve") -> FitResult:
-        """Chains of the rank that answers, and a representative model of the rank chosen."""
-        session, done = self.session, self.representative()
-
-        def ended(kept: Sequence[Draw] = ()) -> FitResult:
-            stopped = replace(done, stop=Stop.INTERRUPTED)
-            if self.streamed and not kept:
-                return self.result_of_small([stopped])
-            return self.result([stopped], stopped, None, kept, plan=plan)
-
-        session.offer(ended)
-        data, reported = self.data, session
-        if self.streamed:
-            em = replace(self.em(self.data, self.evident(done)), limits=self.streamed_limits())
-            data, reported = report_passes(self.data, session, "first pass")
-            done = run(em, data, done.model, reported)
-            data, reported = report_passes(self.data, session, "first draw")
-        starts = [curve.start] * bayes.chains if curve.start is not None else []
-        if not starts:
-            starts = [random_model(self.small, plan.rank, session.rng) for _ in range(bayes.chains)]
-        draws = bayes.sample(data, starts, reported, curve.concentrations, offer=ended)
-        wide = plan.for_bounds(self.policy)
-        if self.streamed or wide is None or bayes != plan.solver(self.policy):
-            return self.result([done], done, None, draws, bayes.chains, plan=plan)
-        center = data.layout.split(data.center)
-        starts = [starts[0].extend(wide.rank, center, session.rng)] * wide.chains
-        members = [draw.mean for draw in draws]
-        draws = wide.solver(self.policy).sample(data, starts, reported, curve.concentrations)
-        return self.result([done], done, None, draws, wide.chains, plan=plan, members=members)
-
-    def representative(self) -> Run:
+    def representative(self) -> FoundModes:
         """The most probable model of the rank, near the one that the search has found."""
         small, policy, rng = self.small, self.policy, self.session.rng
         count = policy.representative_chains if self.rank <= policy.several_chains_rank else 1
@@ -673,7 +603,7 @@ class Fit:
         brief = with_limits(self.em(small), Limits(max_steps=policy.polish_steps, exact=-1.0))
         starts = [partial(given_model, model=model) for model in models]
         follow = partial(follow_start, solver=brief)
-        runs = search(small, starts, follow, self.session.here(), offer=self.result_of_small)
+        runs = search(small, starts, follow, self.session.here(), offer=self.result_of_search)
         best = runs[best_run(runs)]
         most = max(int(policy.representative_cells / (small.cells * self.rank)), 10)
         limits = Limits(
@@ -682,79 +612,98 @@ class Fit:
         brief = replace(policy, concentration_steps=min(policy.concentration_steps, most))
         concentrations = evident_concentrations(small, best.model, brief)
         em = replace(self.em(small, concentrations), limits=limits)
-        return run(em, small, best.model, self.session)
+        done = run(em, small, best.model, self.session)
+        return FoundModes([done], done, [done.model])
 
-    def evident(self, found: Run) -> FloatArray:
-        """Concentrations of the prior at a model."""
-        return evident_concentrations(self.small, found.model, self.policy)
+    # -- Passes over all data ----------------------------------------------------------------
 
-    def streamed_bayes(self, bayes: Bayes) -> FitResult:
-        """Chains over all records, a pass a sweep, from the most probable model on."""
-        session = self.session
-        done, _, concentrations, told = self.streamed_mode(bayes, self.mode_starts(bayes))
+    def go_on(self, solver: Any, found: FoundModes) -> FoundModes:
+        """Take steps over all data from the model that the sample gave."""
+        session, em, concentrations = self.session, solver, None
+        if not is_solver(solver):
+            em = Em(limits=self.streamed_limits(), policy=self.policy)
+        if solver == "map" or isinstance(solver, Bayes):
+            concentrations = evident_concentrations(self.small, found.best.model, self.policy)
+            em = replace(em, prior=make_prior(self.data, concentrations))
+        session.unfinished.clear()
 
-        def ended(kept: Sequence[Draw] = ()) -> FitResult:
-            text = plural(len(kept), "posterior draw") if kept else "there were posterior draws"
-            text = f"Interrupted {'after' if kept else 'before'} {text}."
-            stopped = replace(done, stop=Stop.INTERRUPTED)
-            return self.result([stopped], stopped, em, kept, more=text)
+        def so_far() -> FitResult | None:
+            if (now := session.unfinished.get(0)) is not None:
+                return self.result(FoundModes([now], now, em=em))
+            return self.result_of_search(found.runs) if found.runs else None
 
-        em = self.em(self.data, concentrations)
-        session.offer(ended)
-        models = [done.model] * bayes.chains
-        data, session = report_passes(self.data, session, "first draw")
-        draws = bayes.sample(data, models, session, concentrations, offer=ended)
-        return self.result([done], done, em, draws, bayes.chains, told)
+        session.offer(so_far)
+        data, reported = report_passes(self.data, session, "first pass")
+        done = run(em, data, found.modes[0], reported)
+        return FoundModes([done], done, [done.model], concentrations, em, found.more)
+
+    def streamed_limits(self) -> Limits:
+        """When to stop, in proportion to the log-likelihood without classes."""
+        data = self.data
+        alone = data.observed(Model(data.layout, np.ones(1), data.center[:, None])).factors[:, 0]
+        size = -float(data.level_totals @ np.log(alone))
+        progress = self.policy.streamed_nats / max(size, 1.0)
+        return Limits(max_steps=2000, progress=progress, window=10, exact=-1.0)
+
+    def draw(self, bayes: Bayes, found: FoundModes) -> FitResult:
+        """Draw from the posterior by chains that start at modes, or as the rank was chosen."""
+        curve, plan, policy, rng = self.curve, self.plan, self.policy, self.session.rng
+        models, concentrations = found.modes, found.concentrations
+        if curve is not None and plan is not None:
+            concentrations = curve.concentrations
+            models = [curve.start] if curve.start is not None else []
+            for _ in range(0 if models else bayes.chains):
+                models.append(random_model(self.small, plan.rank, rng))
+
+        def so_far(kept: Sequence[Draw]) -> FitResult:
+            told = f"after {plural(len(kept), 'posterior draw')}"
+            told = f"Interrupted {told if kept else 'before there were posterior draws'}."
+            stopped = [*found.runs[:-1], replace(found.runs[-1], stop=Stop.INTERRUPTED)]
+            return self.result(replace(found, runs=stopped, more=told), kept)
+
+        data, session = report_passes(self.data, self.session, "first draw")
+        starts = [models[k % len(models)] for k in range(bayes.chains)]
+        draws = bayes.sample(data, starts, session, concentrations, offer=so_far)
+        wide = None if plan is None or self.streamed else plan.for_bounds(policy)
+        if plan is None or wide is None or bayes != plan.solver(policy):
+            return self.result(found, draws, bayes.chains)
+        members = [draw.mean for draw in draws]
+        starts = [starts[0].extend(wide.rank, data.layout.split(data.center), rng)] * wide.chains
+        draws = wide.solver(policy).sample(data, starts, session, concentrations)
+        return self.result(found, draws, wide.chains, members)
 
     # -- What comes out --------------------------------------------------------------------------
 
-    def ended_result(self, runs: Sequence[Run], draws: Sequence[Draw] = ()) -> FitResult:
-        """The result of an interrupted fit to records in memory."""
-        ended = [*runs[:-1], replace(runs[-1], stop=Stop.INTERRUPTED)]
-        return self.result_of_small(ended, draws=draws)
-
-    def result_of_small(
-        self,
-        runs: Sequence[Run],
-        best: Run | None = None,
-        draws: Sequence[Draw] = (),
-        chains: int = 0,
-        more: str = "",
-    ) -> FitResult:
-        """The result of runs on records in memory; of a sample only if the fit ended early."""
-        best = best or runs[best_run(runs)]
+    def result_of_search(self, runs: Sequence[Run]) -> FitResult:
+        """The result of a fit that ended while starts were followed on records in memory."""
         if not self.streamed:
-            return self.result(runs, best, None, draws, chains, more)
-        found = replace(self, data=self.small).result(runs, best, None)
-        summary = self.summary
+            return self.result(FoundModes(runs, runs[best_run(runs)]))
+        runs = [replace(each, stop=Stop.INTERRUPTED) for each in runs]
+        found = replace(self, data=self.small).result_of_search(runs)
+        summary = self.data.summary
         assert summary is not None
         rows = f"{len(summary.keys):,} of {summary.rows:,} records"
         stop = f"Interrupted; this is a fit to a sample, {rows}."
-        starts = tuple(replace(found, stop=Stop.INTERRUPTED) for found in runs)
-        return replace(found, stop=stop, starts=starts, log_likelihood=float("nan"))
+        return replace(found, stop=stop, log_likelihood=float("nan"))
 
     def result(
         self,
-        runs: Sequence[Run],
-        best: Run,
-        em: Em | None,
+        found: FoundModes,
         draws: Sequence[Draw] = (),
         chains: int = 0,
-        more: str = "",
-        *,
-        plan: ChainPlan | None = None,
         members: Sequence[Model] | None = None,
     ) -> FitResult:
-        """Make the result of the best run: its model, log-likelihood and sentences.
+        """Make the result of what was found: its model, log-likelihood and sentences.
 
-        ``em`` says how the run's objective relates to the log-likelihood, which saves a pass.
+        ``members`` answer in place of the draws' own means.
         """
+        best, em, plan, ended = found.best, found.em, self.plan, is_interrupted(found.runs)
+        # What was minimized tells the log-likelihood, which saves a pass.
         known = em.penalty(best.model) - best.objective if isinstance(em, Em) else None
-        model, value, dropped = self.drop_negligible(best.model, known, is_interrupted(runs))
+        model, value, dropped = self.drop_negligible(best.model, known, ended)
         drawn, answer, words = list[Model](), None, ""
         if draws:
             # An interrupted fit is not kept waiting for passes over all records.
-            ended = is_interrupted(runs)
             if plan is not None and members is None:
                 members = [draw.mean for draw in draws]
             if plan is not None and plan.by_mode:
@@ -770,7 +719,7 @@ class Fit:
                 weight=None if plan is None else plan.anchor,
             )
             drawn = spread_draws(self.data, draws, answer)
-        gaps = () if is_interrupted(runs) else self.look_at_tables(model, answer)
+        gaps = () if ended else self.look_at_tables(model, answer)
         pmf = self.data.to_pmf(model, drawn, None if answer is None else answer.model, gaps)
         if draws and chains:
             seen = [self.data.observed(draw.model) for draw in draws]
@@ -781,10 +730,10 @@ class Fit:
             )
         return FitResult.of(
             pmf,
-            runs,
+            found.runs,
             f"Log-likelihood {value:,.2f} of {self.data.total:,.0f} records",
             best=best,
-            more=join_messages([dropped, more, words, describe_gaps(gaps)]),
+            more=join_messages([dropped, found.more, words, describe_gaps(gaps)]),
             log_likelihood=value,
             records=float(self.data.total),
         )
@@ -849,10 +798,7 @@ def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Sessi
     def look(line: str) -> None:
         report(f"{last}; this pass {line}")
 
-    if isinstance(data, Smoothed):
-        base, session = report_passes(data.base, session, first)
-        return replace(data, base=base), session
-    return replace(data, report=look), session.reporting(step)  # type: ignore[type-var]
+    return data.reporting(look), session.reporting(step)
 
 
 def evident_concentrations(data: Data, model: Model, policy: Policy) -> FloatArray:

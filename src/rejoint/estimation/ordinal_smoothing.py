@@ -17,6 +17,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import Data, Expected, InMemory
 from rejoint.estimation.em import Em
+from rejoint.estimation.part_summary import PartSummary
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
 from rejoint.estimation.starts import (
@@ -31,7 +32,7 @@ from rejoint.estimation.starts import (
 from rejoint.model import FloatArray, Model
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.search import best_run, search
-from rejoint.solver.session import Session
+from rejoint.solver.session import Report, Session
 from rejoint.solver.solver import Run
 
 #: Steps to the hidden distribution behind a variable's own.
@@ -97,6 +98,11 @@ class Smoothed(Data):
         return self.base.threads
 
     @property
+    def summary(self) -> PartSummary | None:  # type: ignore[override]
+        """What is known of records that are read again for each pass; None in memory."""
+        return self.base.summary
+
+    @property
     def total(self) -> float:
         """Weight of all records."""
         return self.base.total
@@ -130,6 +136,10 @@ class Smoothed(Data):
         """Return the same data over records in memory."""
         small = self.base.sample()
         return self if small is self.base else replace(self, base=small)
+
+    def reporting(self, report: Report) -> "Smoothed":
+        """Return data whose passes report how far they are."""
+        return replace(self, base=self.base.reporting(report))
 
     def with_records(self, records: InMemory) -> "Smoothed":
         """Return the same data over other records in memory."""
