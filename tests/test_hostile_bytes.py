@@ -12,6 +12,7 @@ import rejoint as rj
 from rejoint.cli import main
 from rejoint.io.archive import write_archive
 from rejoint.solver.checkpoint import Checkpoint
+from rejoint.solver.solver import Run
 
 STRANGE = [None, True, -1, 10**400, "x", [], {}, [None], {"a": {}}, [[]], 1e308]
 NOTES = (
@@ -127,7 +128,7 @@ def test_entries_that_are_no_runs_are_refused(tmp_path, entry):
     path = tmp_path / "fit.checkpoint"
     put_checkpoint(path, {**HEAD, "entries": {"a": entry}}, {"0": np.ones((3, 2))})
     with pytest.raises(ValueError, match="not a checkpoint that can be read"):
-        Checkpoint(path).run("a")
+        Checkpoint(path).parse("a", Run.thaw)
 
 
 @pytest.mark.parametrize(

@@ -247,8 +247,9 @@ class Bayes:
         concentrations: FloatArray | None = None,
     ) -> Iterator[Draw]:
         """Yield the draws of a chain from a model, without end."""
-        first = first_concentrations(problem, self.policy)
-        draw = Draw(model, first if concentrations is None else concentrations, model)
+        if concentrations is None:
+            concentrations = first_concentrations(problem, self.policy)
+        draw = Draw(model, concentrations, model)
         while True:
             draw = self.step(problem, draw, rng)
             yield draw
@@ -286,21 +287,18 @@ class Bayes:
         Where the fit is interrupted, ``offer`` makes its result of the draws so far.
         """
         rng, checkpoint = session.rng, session.checkpoint
-        key = ""
+        key, state = "", ChainState()
         if checkpoint.active:
             key = digest("chains", problem.fingerprint, self, tuple(starts), rng)
-        first = first_concentrations(problem, self.policy)
-        first = first if concentrations is None else concentrations
-        state = checkpoint.parse(key, lambda entry: _thaw(entry, rng)) or ChainState()
+            state = checkpoint.parse(key, lambda entry: _thaw(entry, rng)) or state
+        if concentrations is None:
+            concentrations = first_concentrations(problem, self.policy)
         if offer is not None:
             make = offer
             session.offer(lambda: make(state.kept))
         length = self.burn_in + (self.draws - 1) * self.thin + 1
         countdown = Countdown(len(starts) * length, state.chain * length + state.sweep)
         saved = state
-
-        def begun(model: Model) -> Draw:
-            return Draw(model, first, model)
 
         def keep() -> None:
             nonlocal saved
@@ -315,7 +313,8 @@ class Bayes:
                     state = replace(state, chain=number + 1, sweep=0, last=None)
                     keep()
                     continue
-                draw = self.step(problem, state.last or begun(starts[number]), rng)
+                model = starts[number]
+                draw = self.step(problem, state.last or Draw(model, concentrations, model), rng)
                 late = sweep - self.burn_in
                 kept = (*state.kept, draw) if late >= 0 and late % self.thin == 0 else state.kept
                 text = json.dumps(rng.bit_generator.state, default=_plain) if key else ""

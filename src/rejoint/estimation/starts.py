@@ -299,9 +299,7 @@ def follow_to_end(
         last = again if better else replace(last, stop=again.stop)
         if not better:
             break
-    done = replace(last, records=records)
-    session.checkpoint.keep_run(key, done)
-    return done
+    return replace(last, records=records)
 
 
 def limited(solver: Any, objective: float) -> Any:

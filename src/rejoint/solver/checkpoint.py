@@ -6,8 +6,8 @@ member, without pickle, and is replaced whole: a kill at any moment leaves the p
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import partial
 from hashlib import blake2b
 from os import PathLike
@@ -31,8 +31,6 @@ from rejoint.io.schema import (
     text,
 )
 from rejoint.messages import remark
-from rejoint.model import Layout, Model
-from rejoint.solver.solver import Record, Run, Stop
 
 
 def digest(*things: Any) -> str:
@@ -208,37 +206,6 @@ class Checkpoint:
             "another file, or delete it to start over."
         )
 
-    def run(self, key: str) -> Run | None:
-        """Return the outcome of a run that has ended."""
-        return self.parse(key, _run)
-
-    def keep_run(self, key: str, run: Run) -> None:
-        """Keep the outcome of a run in place of its state."""
-        if self.active:
-            numbers = {name: getattr(run, name) for name in ("objective", "residual", "error")}
-            parts = {"levels": list(run.model.layout.levels), "stacked": run.model.stacked}
-            self.put(key, {**parts, **numbers, "stop": str(run.stop), **_history(run.records)})
-
-    def state(self, key: str, solver: Any) -> tuple[Any, list[Record]] | None:
-        """Return state and history of a run to resume; None where there is none."""
-
-        def thaw(entry: Entry) -> tuple[Any, list[Record]] | None:
-            if "state" not in entry:
-                return None
-            frozen = {name: entry[name] for name in entry["state"].split()}
-            return solver.thaw(frozen), _records(entry)
-
-        return self.parse(key, thaw)
-
-    def keep_state(
-        self, key: str, solver: Any, state: Any, records: Sequence[Record], now: bool = False
-    ) -> None:
-        """Keep the state of a run, if it is time to write or must be done now."""
-        if not self.active or not hasattr(solver, "freeze") or not (now or self.due):
-            return
-        frozen: Entry = solver.freeze(state)
-        self.put(key, {**frozen, "state": " ".join(frozen), **_history(records)})
-
     def save(self) -> None:
         """Write all that is new."""
         with self._lock:
@@ -332,21 +299,6 @@ def _text(value: Any) -> str:
     return repr(value) if plain else f"{type(value).__name__} {digest(value)[:12]}"
 
 
-def _run(entry: Entry) -> Run | None:
-    if "stop" not in entry:
-        return None
-    numbers = {name: float(entry[name]) for name in ("objective", "residual", "error")}
-    stop, records = Stop(entry["stop"]), tuple(_records(entry))
-    return Run(_model(entry), **numbers, stop=stop, records=records)
-
-
-def _model(entry: Entry) -> Model:
-    levels, stacked = entry["levels"], entry["stacked"]
-    if stacked.ndim != 2 or len(stacked) != 1 + sum(levels) or not (stacked >= 0.0).all():
-        raise ValueError(f"a model of {sum(levels):,} levels has shape {stacked.shape}")
-    return Model.from_stacked(Layout(tuple(entry["levels"])), entry["stacked"])
-
-
 def _write(file: IO[bytes], identity: Mapping[str, str], entries: Mapping[str, Entry]) -> None:
     arrays: list[np.ndarray[Any, Any]] = []
     plain: dict[str, dict[str, Any]] = {}
@@ -365,17 +317,3 @@ def _value(archive: Archive, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return archive.array(str(value["array"]), may_be_empty=True)
-
-
-def _history(records: Sequence[Record]) -> Entry:
-    """Numbers of all records as one array; all have the same start and solver."""
-    numbers = [astuple(replace(record, solver="")) for record in records]
-    table = np.array([(row[0], *row[2:]) for row in numbers], dtype=np.float64)
-    return {"history": table, "solver": records[0].solver if records else ""}
-
-
-def _records(entry: Entry) -> list[Record]:
-    return [
-        Record(int(start), entry["solver"], int(step), float(objective), float(residual), float(at))
-        for start, step, objective, residual, at in entry["history"]
-    ]

@@ -1,6 +1,7 @@
 """The loop of all solvers: steps, their history, and the reason to stop."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -9,7 +10,18 @@ import numpy as np
 from rejoint.model import Model
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Limits, Problem, Record, Run, Solver, Stalled, Stop, check_needs
+from rejoint.solver.solver import (
+    Limits,
+    Problem,
+    Record,
+    Run,
+    Solver,
+    Stalled,
+    Stop,
+    check_needs,
+    freeze_records,
+    thaw_records,
+)
 from rejoint.text import duration
 
 
@@ -54,14 +66,17 @@ def run(
     """
     session = session or Session(np.random.default_rng(0))
     checkpoint = session.checkpoint
-    if not key and checkpoint.active:
-        fingerprint = problem.fingerprint  # type: ignore[attr-defined]
-        key = digest("run", fingerprint, solver, start, model)
-    if (found := checkpoint.run(key)) is not None:
-        return found
+    before = None
+    if checkpoint.active:
+        if not key:
+            fingerprint = problem.fingerprint  # type: ignore[attr-defined]
+            key = digest("run", fingerprint, solver, start, model)
+        before = checkpoint.parse(key, partial(resume, solver))
+    if isinstance(before, Run):
+        return before
     check_needs(solver, problem)
     limits = solver.limits
-    state, records = checkpoint.state(key, solver) or (solver.init(problem, model), [])
+    state, records = before or (solver.init(problem, model), [])
     begun = perf_counter() - (records[-1].seconds if records else 0.0)
 
     def note(step: int) -> None:
@@ -73,33 +88,49 @@ def run(
         error = problem.error(state.objective)
         return Run(state.model, state.objective, state.residual, error, stop, tuple(records))
 
+    def keep() -> None:
+        if checkpoint.active and hasattr(solver, "freeze"):
+            frozen = solver.freeze(state)
+            names = " ".join(frozen)
+            checkpoint.put(key, {**frozen, "state": names, **freeze_records(records)})
+
     if not records:
         note(0)
     stop: Stop | None
     certain = state, len(records)
     try:
         while (stop := why_stop(problem, records, limits)) is None:
-            before, state = state, solver.step(problem, state)
-            if state is before:
+            last, state = state, solver.step(problem, state)
+            if state is last:
                 stop = Stop.OPTIMAL
                 break
             if np.isnan(state.objective):
-                state, stop = before, Stop.UNDEFINED
+                state, stop = last, Stop.UNDEFINED
                 break
             note(len(records))
             certain = state, len(records)
-            checkpoint.keep_state(key, solver, state, records)
+            if checkpoint.due:
+                keep()
     except Stalled:
         stop = Stop.STALLED
     except KeyboardInterrupt:
         # The model so far is what an interrupted fit returns; the checkpoint resumes from it.
         state, records = certain[0], records[: certain[1]]
         session.unfinished[start] = so_far(Stop.INTERRUPTED)
-        checkpoint.keep_state(key, solver, state, records, now=True)
+        keep()
         raise
     done = so_far(stop)
-    checkpoint.keep_run(key, done)
+    if checkpoint.active:
+        checkpoint.put(key, done.freeze())
     return done
+
+
+def resume(solver: Any, entry: Mapping[str, Any]) -> Run | tuple[Any, list[Record]]:
+    """What a checkpoint has of a run: its outcome, or its state and history so far."""
+    if (done := Run.thaw(entry)) is not None:
+        return done
+    frozen = {name: entry[name] for name in entry["state"].split()}
+    return solver.thaw(frozen), thaw_records(entry)
 
 
 def describe(problem: Problem, records: Sequence[Record], limits: Limits) -> str:

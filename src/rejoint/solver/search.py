@@ -56,7 +56,7 @@ class Follow(Protocol):
     """Follows one start: makes a model, and runs one or several solvers from there."""
 
     def __call__(self, problem: Any, start: Any, number: int, session: Session, key: str) -> Any:
-        """Return the outcome: a Run, or an object with a method ``freeze``."""
+        """Return the outcome: a Run, or another object with a method ``freeze``."""
         ...
 
 
@@ -70,7 +70,7 @@ def search(
     enough: Callable[[Sequence[Run]], bool] = lambda runs: False,
     workers: int = 1,
     numbers: Iterable[int] | None = None,
-    thaw: Callable[[Mapping[str, Any]], Any] | None = None,
+    thaw: Callable[[Mapping[str, Any]], Any] = Run.thaw,
 ) -> list[Any]:
     """Follow each start, on the session's executor, in threads, or one after another.
 
@@ -96,8 +96,8 @@ def search(
         Threads to follow starts in.
     numbers : iterable of int, optional
         Rising numbers of the starts, where they are some of many; from 0 on by default.
-    thaw : callable, optional
-        Makes an outcome of what its ``freeze()`` has returned, where outcomes are not Runs.
+    thaw : callable
+        Makes an outcome of what its ``freeze()`` has returned.
     """
     runs: dict[int, Any] = {}
     session.unfinished.clear()
@@ -113,39 +113,18 @@ def search(
             return make(ended)
 
         session.offer(so_far)
-    for number, start, key in _pending(
-        problem,
-        zip(count() if numbers is None else numbers, starts, strict=False),
-        follow,
-        session,
-        runs,
-        workers,
-        thaw,
-    ):
+    numbered = zip(count() if numbers is None else numbers, starts, strict=False)
+    pending = _unknown(problem, numbered, follow, session, runs, thaw)
+    if session.executor is not None:
+        _follow_elsewhere(problem, list(pending), follow, session, runs)
+    elif workers > 1:
+        _follow_in_threads(problem, list(pending), follow, session, runs, workers)
+    for number, start, key in pending:  # what is left, and is made one at a time
         runs[number] = follow(problem, start, number, session, key)
         _keep(session, key, runs[number])
         if enough(list(runs.values())):
             break
     return [runs[number] for number in sorted(runs)]
-
-
-def _pending(
-    problem: Any,
-    starts: Iterable[tuple[int, Any]],
-    follow: Follow,
-    session: Session,
-    runs: dict[int, Any],
-    workers: int,
-    thaw: Callable[[Mapping[str, Any]], Any] | None,
-) -> Iterator[tuple[int, Any, str]]:
-    """Starts to follow here one after another; outcomes of all others go to ``runs``."""
-    pending = _unknown(problem, starts, follow, session, runs, thaw)
-    if session.executor is not None:
-        _follow_elsewhere(problem, list(pending), follow, session, runs)
-    elif workers > 1:
-        _follow_in_threads(problem, list(pending), follow, session, runs, workers)
-    else:
-        yield from pending
 
 
 def _unknown(
@@ -154,15 +133,15 @@ def _unknown(
     follow: Follow,
     session: Session,
     runs: dict[int, Any],
-    thaw: Callable[[Mapping[str, Any]], Any] | None,
+    thaw: Callable[[Mapping[str, Any]], Any],
 ) -> Iterator[tuple[int, Any, str]]:
-    """Starts whose outcome the checkpoint does not have."""
+    """Starts whose outcome the checkpoint does not have; outcomes that it has go to ``runs``."""
     checkpoint = session.checkpoint
     for number, start in starts:
-        key = ""
+        key, found = "", None
         if checkpoint.active:
             key = digest("start", getattr(problem, "fingerprint", ""), follow, number, start)
-        found = checkpoint.run(key) if thaw is None else checkpoint.parse(key, thaw)
+            found = checkpoint.parse(key, thaw)
         if found is None:
             yield number, start, key
         else:
@@ -171,9 +150,7 @@ def _unknown(
 
 def _keep(session: Session, key: str, outcome: Any) -> None:
     """Keep the outcome of a start."""
-    if isinstance(outcome, Run):
-        session.checkpoint.keep_run(key, outcome)
-    elif session.checkpoint.active:
+    if session.checkpoint.active:
         session.checkpoint.put(key, outcome.freeze())
 
 

@@ -4,13 +4,16 @@ A solver needs no base class. Any object with ``name``, ``limits``, ``init`` and
 passed to :func:`rejoint.factorize` or :func:`rejoint.estimate`.
 """
 
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import astuple, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import reduce
 from typing import Any, Protocol, TypeVar
 
-from rejoint.model import FloatArray, Model
+import numpy as np
+
+from rejoint.model import FloatArray, Layout, Model
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,41 @@ class Run:
     def factors(self) -> FloatArray:
         """Stacked factors, (L, F)."""
         return self.model.factors
+
+    def freeze(self) -> dict[str, Any]:
+        """The run as arrays, numbers and texts, for a checkpoint."""
+        numbers = {name: getattr(self, name) for name in ("objective", "residual", "error")}
+        parts = {"levels": list(self.model.layout.levels), "stacked": self.model.stacked}
+        return {**parts, **numbers, "stop": str(self.stop), **freeze_records(self.records)}
+
+    @classmethod
+    def thaw(cls, frozen: Mapping[str, Any]) -> "Run | None":
+        """Return the run that was frozen, None of one that has not ended; files may be damaged."""
+        if "stop" not in frozen:
+            return None
+        numbers = {name: float(frozen[name]) for name in ("objective", "residual", "error")}
+        levels, stacked = frozen["levels"], frozen["stacked"]
+        if stacked.ndim != 2 or len(stacked) != 1 + sum(levels) or not (stacked >= 0.0).all():
+            raise ValueError(f"a model of {sum(levels):,} levels has shape {stacked.shape}")
+        model = Model.from_stacked(Layout(tuple(levels)), stacked)
+        records = tuple(thaw_records(frozen))
+        return cls(model, **numbers, stop=Stop(frozen["stop"]), records=records)
+
+
+def freeze_records(records: Sequence[Record]) -> dict[str, Any]:
+    """Numbers of all records as one array; all have the same start and solver."""
+    rows = [(each.start, *astuple(each)[2:]) for each in records]
+    solver = records[0].solver if records else ""
+    return {"history": np.array(rows, dtype=np.float64), "solver": solver}
+
+
+def thaw_records(frozen: Mapping[str, Any]) -> list[Record]:
+    """The records that were frozen."""
+    solver = frozen["solver"]
+    return [
+        Record(int(start), solver, int(step), float(objective), float(residual), float(seconds))
+        for start, step, objective, residual, seconds in frozen["history"]
+    ]
 
 
 class State(Protocol):
