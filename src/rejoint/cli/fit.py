@@ -1,6 +1,5 @@
 """``rejoint fit``: from records to a model file."""
 
-from dataclasses import replace
 from os import stat
 from typing import Any
 
@@ -40,7 +39,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.records.read import files_of
 from rejoint.records.records import Records
-from rejoint.records.scan import pack
+from rejoint.records.scan import pack_aside
 from rejoint.solver.result import FitResult
 from rejoint.text import duration, format_bytes
 
@@ -173,7 +172,7 @@ def _fit_stream(
     show_table(head, rows, left=3, err=True)
     with scratch_folder() as folder:
         with Progress() as report:
-            packed = replace(pack(found, folder / "pack", report), stamp=found.stamp)
+            packed = pack_aside(found, folder, report)
         echo(f"{packed.rows:,} records.", err=True)
         if packed.design is not None:
             echo(packed.design.text, err=True)

@@ -16,7 +16,7 @@ from rejoint.io.atomic import scratch_folder
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
-from rejoint.records.scan import Report, Scan, check_codes
+from rejoint.records.scan import Report, Scan, check_codes, pack_aside
 from rejoint.records.survey_design import no_weight_error
 from rejoint.solver.checkpoint import Checkpoint, digest
 
@@ -239,7 +239,7 @@ def packed(scan: Scan) -> Iterator[Scan]:
         yield scan
         return
     with scratch_folder() as folder:
-        yield replace(scan.pack(folder / "pack"), stamp=scan.stamp, memory=scan.memory)
+        yield pack_aside(scan, folder)
 
 
 def summarize(

@@ -14,7 +14,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +193,33 @@ META = "meta.json"
 _FORMAT = "rejoint pack"
 
 
+class Packed(NamedTuple):
+    """What a pack holds beside its codes: all that is needed to read them.
+
+    Parameters
+    ----------
+    domain : Domain
+    rows : int
+    kind : dtype
+        Type of the codes.
+    beside : tuple of str
+        What it has beside codes, of ``BESIDE``.
+    design : SurveyDesign, optional
+    size : int
+        Rows of a part.
+    is_own : bool
+        Whether this process has written the codes, so that they need no check.
+    """
+
+    domain: Domain
+    rows: int
+    kind: np.dtype[Any]
+    beside: tuple[str, ...]
+    design: SurveyDesign | None
+    size: int
+    is_own: bool
+
+
 def pack(
     scan: Scan, folder: str | PathLike[str], report: Callable[[str], None] | None = None
 ) -> Scan:
@@ -208,13 +235,35 @@ def pack(
     """
     Path(folder).parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as place:
-        longest = _write_parts(scan, place, report)
-    return open_pack(folder, longest, is_own=True)
+        found = _write_parts(scan, place, report)
+        head = {"format": _FORMAT, "version": 1, "rows": found.rows, "type": found.kind.str}
+        head |= {"weighted": "weight" in found.beside, "clustered": "clusters" in found.beside}
+        head["design"] = None if scan.design is None else scan.design.to_json()
+        head["domain"] = scan.domain.to_json()
+        (place / META).write_text(json.dumps(head), "utf-8")
+        for path in place.iterdir():
+            with open(path, "rb+") as file:
+                sync_file(file)
+    return _open(Path(folder), found)
 
 
-def _write_parts(scan: Scan, place: Path, report: Callable[[str], None] | None) -> int:
-    """Write the files of a pack; return the number of rows of the longest part."""
-    kind = code_dtype(max(scan.domain.shape, default=1))
+def pack_aside(scan: Scan, folder: Path, report: Callable[[str], None] | None = None) -> Scan:
+    """Write the parts of a scan to a folder of this process alone, which is removed at its end.
+
+    Examples
+    --------
+    >>> import rejoint as rj, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pack_aside(rj.scan(lambda: iter([{"a": [0, 1, 1]}])), Path(folder)).rows
+    3
+    """
+    found = _open(folder, _write_parts(scan, folder, report))
+    return replace(found, source=scan.source, stamp=scan.stamp, memory=scan.memory)
+
+
+def _write_parts(scan: Scan, place: Path, report: Callable[[str], None] | None) -> Packed:
+    """Write codes and what is beside them."""
+    kind = np.dtype(code_dtype(max(scan.domain.shape, default=1)))
     count = longest = 0
     weighed = clustered = False
     with (
@@ -236,21 +285,21 @@ def _write_parts(scan: Scan, place: Path, report: Callable[[str], None] | None) 
             count, longest = count + len(part), max(longest, len(part))
             if report is not None:
                 report(f"{count:,} records read")
-        for file in (codes, weights, clusters):
-            sync_file(file)
-    if not weighed:
-        (place / "weight.bin").unlink()
-    if not clustered:
-        (place / "clusters.bin").unlink()
-    head: dict[str, Any] = {"format": _FORMAT, "version": 1, "rows": count}
-    head["type"] = np.dtype(kind).str
-    design = None if scan.design is None else scan.design.to_json()
-    head |= {"weighted": weighed, "clustered": clustered, "design": design}
-    text = json.dumps(head | {"domain": scan.domain.to_json()})
-    with open(place / META, "wb") as file:
-        file.write(text.encode())
-        sync_file(file)
-    return longest
+    there = {"weight": weighed, "clusters": clustered}
+    for name in BESIDE:
+        if not there[name]:
+            (place / f"{name}.bin").unlink()
+    beside = tuple(name for name in BESIDE if there[name])
+    size = longest or rows_of_part(len(scan.domain))
+    return Packed(scan.domain, count, kind, beside, scan.design, size, True)
+
+
+def _open(place: Path, found: Packed) -> Scan:
+    """The scan of a pack."""
+    codes = (place / "codes.bin").stat()
+    stamp = f"pack {found.rows} {codes.st_size} {codes.st_mtime_ns}"
+    read, design = partial(_parts, place, found), found.design
+    return Scan(found.domain, read, place.name, stamp, found.rows, quick=True, design=design)
 
 
 _HEAD = object_of(
@@ -262,10 +311,8 @@ _HEAD = object_of(
 )
 
 
-def open_pack(
-    folder: str | PathLike[str], size: int | None = None, *, is_own: bool = False
-) -> Scan:
-    """Open a folder written by :func:`pack`; codes that this process did not write are checked.
+def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
+    """Open a folder written by :func:`pack`; its codes are checked as they are read.
 
     Examples
     --------
@@ -290,19 +337,16 @@ def open_pack(
     except SchemaError as error:
         raise ValueError(f"'{folder}' is damaged: {error}.") from error
     rows, kind = head["rows"], np.dtype(head["type"])
-    found = (place / "codes.bin").stat()
-    if found.st_size != rows * len(domain) * kind.itemsize:
-        raise ValueError(f"'{folder}' is damaged: codes.bin does not have {rows:,} rows.")
-    size = size or rows_of_part(len(domain))
-    more = {"weight": head["weighted"], "clusters": head.get("clustered", False)}
-    beside = tuple(name for name, there in more.items() if there)
-    for name in beside:
-        if (place / f"{name}.bin").stat().st_size != rows * np.dtype(BESIDE[name]).itemsize:
+    there = {"weight": head["weighted"], "clusters": head.get("clustered", False)}
+    beside = tuple(name for name in BESIDE if there[name])
+    sizes = {"codes": len(domain) * kind.itemsize}
+    sizes |= {name: np.dtype(BESIDE[name]).itemsize for name in beside}
+    for name, each in sizes.items():
+        if (place / f"{name}.bin").stat().st_size != rows * each:
             raise ValueError(f"'{folder}' is damaged: {name}.bin does not have {rows:,} rows.")
-    read = partial(_parts, place, domain, rows, kind, beside, size, is_own)
-    stamp = f"pack {rows} {found.st_size} {found.st_mtime_ns}"
     design = SurveyDesign.from_json(head.get("design"))
-    return Scan(domain, read, place.name, stamp, rows, quick=True, design=design)
+    size = size or rows_of_part(len(domain))
+    return _open(place, Packed(domain, rows, kind, beside, design, size, False))
 
 
 def rows_of_part(variables: int) -> int:
@@ -320,29 +364,23 @@ def rows_of_part(variables: int) -> int:
 BESIDE = {"weight": np.float64, "clusters": np.int64}
 
 
-def _parts(
-    place: Path,
-    domain: Domain,
-    rows: int,
-    kind: np.dtype[Any],
-    beside: tuple[str, ...],
-    size: int,
-    is_own: bool,
-) -> Iterator[Records]:
-    wide = len(domain)
+def _parts(place: Path, pack: Packed) -> Iterator[Records]:
+    wide = len(pack.domain)
     with ExitStack() as stack:
         file = stack.enter_context(open(place / "codes.bin", "rb"))
-        more = {name: stack.enter_context(open(place / f"{name}.bin", "rb")) for name in beside}
-        for start in range(0, rows, size):
-            count = min(size, rows - start)
-            cells = np.fromfile(file, kind, count * wide).reshape(count, wide)
-            found: dict[str, Any] = {}
-            for name, each in more.items():
-                found[name] = np.fromfile(each, BESIDE[name], count)
+        more = {
+            name: stack.enter_context(open(place / f"{name}.bin", "rb")) for name in pack.beside
+        }
+        for start in range(0, pack.rows, pack.size):
+            count = min(pack.size, pack.rows - start)
+            cells = np.fromfile(file, pack.kind, count * wide).reshape(count, wide)
+            found: dict[str, Any] = {
+                name: np.fromfile(each, BESIDE[name], count) for name, each in more.items()
+            }
             mass, keys = found.get("weight"), found.get("clusters")
-            if not is_own:
-                _check_part(place, domain, cells, mass)
-            yield Records._trusted(domain, cells, mass, cluster_keys=keys)
+            if not pack.is_own:
+                _check_part(place, pack.domain, cells, mass)
+            yield Records._trusted(pack.domain, cells, mass, cluster_keys=keys)
 
 
 def check_codes(domain: Domain, codes: NDArray[Any]) -> None:
