@@ -1,6 +1,6 @@
 """Find the variables and levels of files in one pass, without keeping their rows."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -113,6 +113,8 @@ class PartReader:
 
     Parameters
     ----------
+    parts : callable
+        Starts a pass over the source.
     options : dict
         Those of the records, with the domain.
     weights : WeightArguments
@@ -124,22 +126,29 @@ class PartReader:
         What survey weights are worth, once `measure` has made its pass.
     """
 
+    parts: Callable[[], Iterable[Frame | Records]]
     options: dict[str, Any]
     weights: WeightArguments = NO_WEIGHTS
     is_reported: bool = False
     design: SurveyDesign | None = None
 
-    def read(self, parts: Iterable[Frame | Records]) -> Iterator[Records]:
+    def read(self) -> Iterator[Records]:
         """Make one pass."""
-        for records, rows in self._pass(parts):
-            yield records if rows is None else self._weigh(records, rows)
+        for records, rows in self._pass():
+            if rows is None:
+                yield records
+            elif self.design is None:
+                yield Records._trusted(records.domain, records.codes, rows.copies)
+            else:
+                weight, keys = self.design.scale(rows.raw), rows.cluster_keys
+                yield Records._trusted(records.domain, records.codes, weight, cluster_keys=keys)
 
-    def measure(self, parts: Iterable[Frame | Records]) -> SurveyDesign | None:
+    def measure(self) -> SurveyDesign | None:
         """Make a pass that measures survey weights; none without them."""
         if not self.weights.is_survey:
             return None
         sums = DesignSums(self.options["domain"].shape)
-        for records, rows in self._pass(parts):
+        for records, rows in self._pass():
             if rows is None:
                 raise ValueError(
                     "The parts are Records, which have weights of their own: give their survey "
@@ -149,20 +158,12 @@ class PartReader:
         self.design = sums.design()
         return self.design
 
-    def _weigh(self, records: Records, rows: RowWeights) -> Records:
-        if self.design is None:
-            return Records._trusted(records.domain, records.codes, rows.copies)
-        weight, keys = self.design.scale(rows.raw), rows.cluster_keys
-        return Records._trusted(records.domain, records.codes, weight, cluster_keys=keys)
-
-    def _pass(
-        self, parts: Iterable[Frame | Records]
-    ) -> Iterator[tuple[Records, RowWeights | None]]:
+    def _pass(self) -> Iterator[tuple[Records, RowWeights | None]]:
         """Records of each part with the weights of its rows, None where records have them."""
         domain = self.options["domain"]
         handle_unknown = self.options.get("handle_unknown", "missing")
         unmatched = Unmatched()
-        for part in parts:
+        for part in self.parts():
             found = self._encode(part, unmatched)
             if unmatched.labels and handle_unknown == "error":
                 unmatched.report(domain, handle_unknown)

@@ -152,10 +152,10 @@ def read_chunks(
     if rest.get("domain") is None:
         declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
         rest |= find_domain_of_files([source], how, weights, declarations)._asdict()
-    reader = PartReader(rest, weights)
     frames = partial(file_frames, source, how, size, rest["domain"], weights)
-    reader.measure(frames())
-    yield from reader.read(frames())
+    reader = PartReader(frames, rest, weights)
+    reader.measure()
+    yield from reader.read()
 
 
 def find_domain(
@@ -308,13 +308,12 @@ def _of_files(
     found: Domain = rest["domain"]
     rows = rows_of_part(len(found)) if size is None else size
     stamp = "; ".join(_stamp(source) for source in sources)
-    reader = PartReader(rest, weights)
     frames = partial(_frames_of_files, sources, how, rows, found, weights)
+    reader = PartReader(frames, rest, weights)
     kinds = {format_of(source, how.format) for source in sources}
     known = rows_of_parquet(sources) if kinds == {"parquet"} else None
-    scanned = Scan(found, partial(_read_frames, frames, reader), name, stamp, known)
-    quick = kinds <= {"parquet", "arrow"}
-    return replace(scanned, quick=quick, design=reader.measure(frames()))
+    quick, design = kinds <= {"parquet", "arrow"}, reader.measure()
+    return Scan(found, reader.read, name, stamp, known, quick, design=design)
 
 
 def _stamp(source: Source) -> str:
@@ -330,10 +329,6 @@ def _frames_of_files(
 ) -> Iterator[Frame]:
     frames = (f for source in sources for f in file_frames(source, how, size, domain, weights))
     return (frame for frame in frames if frame.rows)
-
-
-def _read_frames(frames: Callable[[], Iterator[Frame]], reader: PartReader) -> Iterator[Records]:
-    return reader.read(frames())
 
 
 def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
@@ -388,9 +383,8 @@ def _of_chunks(
         )
     declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
     found = Discovered(domain) if domain is not None else _domain_of(chunks, weights, declarations)
-    reader = PartReader({**rest, **found._asdict()}, weights)
-    design = reader.measure(_parts_of(chunks))
-    return Scan(found.domain, partial(_read_chunks, chunks, reader), design=design)
+    reader = PartReader(partial(_parts_of, chunks), {**rest, **found._asdict()}, weights)
+    return Scan(found.domain, reader.read, design=reader.measure())
 
 
 def _domain_of(
@@ -405,8 +399,8 @@ def _domain_of(
 
 
 def _parts_of(chunks: Callable[[], Iterable[Any]]) -> Iterator[Frame | Records]:
-    return (chunk if isinstance(chunk, Records) else take_apart(chunk) for chunk in chunks())
-
-
-def _read_chunks(chunks: Callable[[], Iterable[Any]], reader: PartReader) -> Iterator[Records]:
-    return (part for part in reader.read(_parts_of(chunks)) if len(part))
+    """The chunks that have rows."""
+    for chunk in chunks():
+        part = chunk if isinstance(chunk, Records) else take_apart(chunk)
+        if len(part) if isinstance(part, Records) else part.rows:
+            yield part
