@@ -273,9 +273,10 @@ def _traces() -> Iterator[tuple[str, tuple[int, int]]]:
     import rejoint as rj  # only where a fit is asked for
 
     records = rj.datasets.asia().sample(2_000, random_state=0)
+    frame = records.to_frame("pandas")  # made here, since it is no part of a fit
 
     def parts() -> Iterator[object]:
-        yield records.to_frame("pandas")
+        yield frame
 
     def fit(memory: int | None) -> object:
         data = records
