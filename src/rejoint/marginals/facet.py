@@ -31,7 +31,7 @@ from rejoint.marginals.vocabulary import (
     sort_of_things,
     unit_word,
 )
-from rejoint.messages import Argument, Message
+from rejoint.messages import Argument
 from rejoint.text import clean_label, show
 
 Array = NDArray[np.float64]
@@ -406,19 +406,16 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumber
     if shown is None:
         whole, part = doubtful.replace(".", "").replace(",", ""), doubtful.replace(",", ".")
         mark = "." if "." in doubtful else ","
-        raise ValueError(
-            Message(
-                "{where}: {text!r} may be {whole} (thousands are separated) or {part} (a decimal "
-                "{name}), and no other number of the table decides. Use {one} for {whole}, {other} "
-                "for {part}.",
-                where=block.sheet.where,
-                text=doubtful,
-                whole=whole,
-                part=part,
-                name="point" if mark == "." else "comma",
-                one=Argument("decimal", "," if mark == "." else "."),
-                other=Argument("decimal", mark),
-            )
+        raise block.sheet.error(
+            "{where}: {text!r} may be {whole} (thousands are separated) or {part} (a decimal "
+            "{name}), and no other number of the table decides. Use {one} for {whole}, {other} "
+            "for {part}.",
+            text=doubtful,
+            whole=whole,
+            part=part,
+            name="point" if mark == "." else "comma",
+            one=Argument("decimal", "," if mark == "." else "."),
+            other=Argument("decimal", mark),
         )
     return _read_with(block, marks, shown)
 
@@ -482,17 +479,14 @@ def _bad_cell(block: Block, r: int, c: int, text: str) -> ValueError:
     labels = [*block.rows[r], *block.columns[c]]
     said = [f"{n or 'label'}={show([x])}" for n, x in zip(names, labels, strict=False) if x]
     mark = clean_label(text.strip())
-    return ValueError(
-        Message(
-            "{where}, line {line}, cell {at}: {text!r} is neither a number nor a mark for a cell "
-            "that is not known. If it is such a mark, use {suppressed}; if it means nothing was "
-            "counted, write 0.",
-            where=block.sheet.where,
-            line=block.lines[r],
-            at=", ".join(said),
-            text=mark,
-            suppressed=Argument("suppressed", [mark]),
-        )
+    return block.sheet.error(
+        "{where}, line {line}, cell {at}: {text!r} is neither a number nor a mark for a cell "
+        "that is not known. If it is such a mark, use {suppressed}; if it means nothing was "
+        "counted, write 0.",
+        line=block.lines[r],
+        at=", ".join(said),
+        text=mark,
+        suppressed=Argument("suppressed", [mark]),
     )
 
 

@@ -174,12 +174,20 @@ class Draft:
         self.margins = [(axes, claims * by) for axes, claims in self.margins]
         self.total = None if self.total is None else self.total * by
 
-    def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
-        """Return an error about the table, or about the labels of one of its axes."""
+    def message(self, template: str, /, axis: int | None = None, **fields: Any) -> Message:
+        """Return a message about the table, or about the labels of one of its axes."""
         known = [] if axis is None else self.facet.labels[axis]
         name = "" if axis is None else self.facet.names[axis] or "/".join(known[:2])
         said = {"where": self.reading.where, "name": name, "none": Argument("totals", "none")}
-        return ValueError(Message(template, **{**said, **fields}))
+        return Message(template, **{**said, **fields})
+
+    def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
+        """Return an error about the table, or about the labels of one of its axes."""
+        return ValueError(self.message(template, axis, **fields))
+
+    def remark(self, template: str, /, **fields: Any) -> None:
+        """Remark on the table."""
+        remark(self.message(template, **fields))
 
 
 @dataclass(frozen=True)
@@ -430,16 +438,13 @@ def _check_same_columns(
     for name, column in zip(names, columns, strict=True):
         before = seen.setdefault(tuple(map(list(column).index, column)), name)
         if before != name and len(set(column)) > 2:
-            raise ValueError(
-                Message(
-                    "{where}: {one!r} and {other!r} have one label for each of the other's, so "
-                    "they are one variable under two names, or all other combinations are zero. "
-                    "Use {skip} to keep one of them; if they are two variables, list the zeros.",
-                    where=block.sheet.where,
-                    one=before,
-                    other=name,
-                    skip=Argument("skip", [before]),
-                )
+            raise block.sheet.error(
+                "{where}: {one!r} and {other!r} have one label for each of the other's, so "
+                "they are one variable under two names, or all other combinations are zero. "
+                "Use {skip} to keep one of them; if they are two variables, list the zeros.",
+                one=before,
+                other=name,
+                skip=Argument("skip", [before]),
             )
 
 
@@ -1121,14 +1126,11 @@ def _check_totals(draft: Draft) -> None:
         wrong += _compare(facet, "the grand total", facet.values.ravel(), draft.total)
     base = rounding_base(facet.values) if facet.whole else 1.0
     if base > 1.0 and not wrong and _is_off(draft):
-        remark(
-            Message(
-                "{where}: all numbers are multiples of {base:g}, and totals are off by as much as "
-                "rounding makes them. Use {rounded} if they were rounded.",
-                where=draft.reading.where,
-                base=base,
-                rounded=Argument("rounded", int(base)),
-            )
+        draft.remark(
+            "{where}: all numbers are multiples of {base:g}, and totals are off by as much as "
+            "rounding makes them. Use {rounded} if they were rounded.",
+            base=base,
+            rounded=Argument("rounded", int(base)),
         )
     if wrong:
         _, words = max(wrong)
@@ -1309,21 +1311,15 @@ def _prove_kind(draft: Draft, clues: _Clues) -> None:
         )
     _check_battery(draft)
     if draft.reading.proof == "sizes":
-        remark(
-            Message(
-                "{where}: no total and no word such as 'Number' says what the numbers are. They "
-                "are taken as counts.",
-                where=draft.reading.where,
-            )
+        draft.remark(
+            "{where}: no total and no word such as 'Number' says what the numbers are. They "
+            "are taken as counts.",
         )
     if clues.one == 100.0 and not (clues.counted or clues.fractions):
-        remark(
-            Message(
-                "{where}: the numbers add up to 100. They are taken as counts; use {kind} if they "
-                "are percentages.",
-                where=draft.reading.where,
-                kind=Argument("kind", "percent"),
-            )
+        draft.remark(
+            "{where}: the numbers add up to 100. They are taken as counts; use {kind} if they "
+            "are percentages.",
+            kind=Argument("kind", "percent"),
         )
 
 
@@ -1546,15 +1542,12 @@ def _name_by_labels(drafts: Sequence[Draft]) -> None:
                 if other.block is draft.block:
                     names = zip(other.facet.names, other.facet.labels, strict=True)
                     other.facet.names = [made if (n, x) == (own, labels) else n for n, x in names]
-            remark(
-                Message(
-                    "{where}: the variable of the labels {labels} has no name and is called "
-                    "{made!r}. Use {same} to name it.",
-                    where=draft.reading.where,
-                    labels=show(labels),
-                    made=made,
-                    same=_name_option(draft, labels, ()),
-                )
+            draft.remark(
+                "{where}: the variable of the labels {labels} has no name and is called "
+                "{made!r}. Use {same} to name it.",
+                labels=show(labels),
+                made=made,
+                same=_name_option(draft, labels, ()),
             )
         twice = [n for n in facet.names if facet.names.count(n) > 1]
         if twice:
@@ -1605,11 +1598,10 @@ def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Va
     """Return the error for labels whose variable no file names, with the names that it may have."""
     value = next((label for label in labels if is_value_name(label)), None)
     parts: list[str] = [
-        Message(
+        draft.message(
             "{where}: the labels {labels} belong to a variable that the file does not name, or are "
             "different numbers, such as births and deaths. Use {same} if each case has one of "
             "them, or {skip} to keep one of different numbers.",
-            where=draft.reading.where,
             labels=show(labels),
             same=_name_option(draft, labels, drafts),
             skip=Argument("skip", list(labels[1:4]) + [...] * (len(labels) > 4)),
