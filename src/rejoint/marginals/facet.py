@@ -317,6 +317,28 @@ class Facet:
         array = self.values if array is None else array
         return np.moveaxis(array, axis, 0).reshape(len(self.labels[axis]), -1)
 
+    @property
+    def printed(self) -> Array:
+        """The values that the file mentions, NaN for others."""
+        return np.where(self.lines > 0, self.values, np.nan)
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of a cell, as the root mean square; None where there is none."""
+        if self.errors is None or np.isnan(self.errors).all():
+            return None
+        return float(np.sqrt(np.nanmean(np.square(self.errors))))
+
+    def sum_to(self, axes: Sequence[int], array: NDArray[Any] | None = None) -> Array:
+        """Return the sums of the values, or of an array like them, for each cell of some axes."""
+        gone = tuple(k for k in range(self.values.ndim) if k not in axes)
+        return np.asarray((self.values if array is None else array).sum(axis=gone))
+
+    def times(self, factor: Array | float, grain: float) -> "Facet":
+        """Return the facet with all numbers multiplied, and their unit of rounding by ``grain``."""
+        values, low, high = (array * factor for array in (self.values, self.low, self.high))
+        return replace(self, values=values, low=low, high=high, grain=self.digit * grain)
+
     def take(self, axis: int, places: Sequence[int]) -> "Facet":
         """Return the facet with some of the levels of an axis."""
         labels = list(self.labels)
@@ -899,11 +921,8 @@ def sums_of(
     facet: Facet, axis: int, word: Callable[[str], bool], beside: Facet | None = None
 ) -> Sums:
     """Return which levels of an axis are sums of others; ``beside`` has all labels."""
-    claims = np.where(facet.lines > 0, facet.values, np.nan)  # a total must be printed
-    lines, parts, most = (
-        np.moveaxis(array, axis, 0).reshape(len(facet.labels[axis]), -1)
-        for array in (claims, facet.values, facet.high)
-    )
+    arrays = (facet.printed, facet.values, facet.high)  # a total must be printed
+    lines, parts, most = (facet.by_level(axis, array) for array in arrays)
     others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
     words = np.array(
         [
