@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import outer_product, sum_to
 from rejoint.model import FloatArray
 
 if TYPE_CHECKING:
@@ -259,12 +260,8 @@ def start_fill(
 def _independent(table: FloatArray, shape: Sequence[int]) -> FloatArray:
     """Return the product of the shares of each variable, flat."""
     dense = table.reshape(tuple(shape)) / table.sum()
-    product = np.ones(())
-    for axis in range(dense.ndim):
-        one = dense.sum(axis=tuple(a for a in range(dense.ndim) if a != axis))
-        product = np.multiply.outer(product, np.maximum(one, 0.0))
-    flat: FloatArray = product.ravel()
-    return flat
+    axes = range(dense.ndim)
+    return outer_product(np.maximum(sum_to(dense, axes, (axis,)), 0.0) for axis in axes).ravel()
 
 
 def fill_unknown(store: "Marginals", model: Any) -> "Marginals":

@@ -9,13 +9,13 @@ Where the program is still too large, the range over joints of fewer variables i
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations
 from math import inf, isfinite, nan, prod
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rejoint.arrays import parts_of, sum_to
 from rejoint.model import FloatArray
 from rejoint.queries.cell_program import (
     HIGHS_CELLS,
@@ -554,8 +554,7 @@ def _with_margins(limits: Sequence[TableLimits]) -> list[TableLimits]:
     found: dict[tuple[object, ...], TableLimits] = {}
     for table in limits:
         found[table.subset, id(table)] = table
-        sizes = range(1, min(len(table.subset), _MARGIN_ORDER + 1))
-        for subset in chain.from_iterable(combinations(table.subset, size) for size in sizes):
+        for subset in parts_of(table.subset, min(len(table.subset) - 1, _MARGIN_ORDER)):
             margin = table.margin(subset)
             found.setdefault((subset, margin.low.round(12).tobytes(), margin.records), margin)
     return list(found.values())
@@ -563,8 +562,7 @@ def _with_margins(limits: Sequence[TableLimits]) -> list[TableLimits]:
 
 def _dependence(subset: Sequence[int], table: FloatArray, n: int, q: int) -> float:
     """Return the total variation distance of two variables of a table from independence."""
-    gone = tuple(axis for axis, m in enumerate(subset) if m not in (n, q))
-    pair = table.sum(axis=gone)
+    pair = sum_to(table, subset, (n, q))
     pair = pair / max(pair.sum(), 1e-300)
     apart = np.outer(pair.sum(axis=1), pair.sum(axis=0))
     return float(np.abs(pair - apart).sum() / 2)
