@@ -410,14 +410,9 @@ class CellProgram:
         return None
 
     def _over_unknowns(self, vectors: Vectors, alive: NDArray[np.bool_]) -> FloatArray:
-        """Return a product of functions of single variables at the cells of one clique."""
+        """Return a product of functions of single variables at the cells of all blocks."""
         clique = self.tree.holder(vectors)
-        values = np.ones(self._alive[clique].shape)
-        for axis, n in enumerate(self.tree.cliques[clique]):
-            if n in vectors:
-                along = [1] * values.ndim
-                along[axis] = self.shape[n]
-                values = values * np.asarray(vectors[n]).reshape(along)
+        values = _outer(self.shape, self.tree.cliques[clique], vectors)
         found = np.zeros(len(alive))
         start = sum(each.size for each in self._alive[:clique])
         found[start : start + values.size] = np.where(self._alive[clique], values, 0.0).ravel()
@@ -541,6 +536,11 @@ def expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
     for n in subset:
         table = np.tensordot(vectors[n], table, (0, 0)) if n in vectors else table.sum(axis=0)
     return float(table)
+
+
+def _outer(shape: Sequence[int], clique: Variables, vectors: Vectors) -> FloatArray:
+    """Return a product of functions of single variables at the cells of a clique."""
+    return outer_product(vectors.get(n, np.ones(shape[n])) for n in clique)
 
 
 def _alive(
@@ -857,8 +857,7 @@ class _Assembly:
         """Add a known expectation of a product."""
         clique = self.tree.holder(moment.variables)
         vectors = dict(zip(moment.variables, moment.vectors, strict=True))
-        members = self.tree.cliques[clique]
-        weights = outer_product(vectors.get(n, np.ones(self.shape[n])) for n in members)
+        weights = _outer(self.shape, self.tree.cliques[clique], vectors)
         spread = spread_of_moment(moment)
         width = moment.range[1] - moment.range[0] + most_slack * spread
         for _ in self._add_expectation(clique, weights.ravel(), moment.value, spread, width):
