@@ -73,6 +73,14 @@ def test_every_table_is_that_of_the_dense_completion(name, zeros):
             np.testing.assert_allclose(tables.table(subset), margin(joint, subset), atol=1e-9)
 
 
+def test_a_table_that_is_a_whole_clique_tells_how_far_it_moved():
+    goals = [Exact((0,), np.array([0.9, 0.1]))]
+    tables = CliqueTables((2,), JunctionTree.of((2,), [(0,)]), [np.array([0.5, 0.5])])
+    pulls = [np.zeros(2)]
+    assert tables.sweep(goals, pulls) == pytest.approx(0.4)
+    assert tables.sweep(goals, pulls) == pytest.approx(0.0)
+
+
 def test_tables_that_pull():
     rng = np.random.default_rng(1)
     counts = rng.integers(0, 9, LEVELS).astype(float)

@@ -23,6 +23,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from rejoint.arrays import parts_of, sum_to
 from rejoint.factorization.admm import weights_update
 from rejoint.factorization.problem import TableProblem
 from rejoint.kernels import project_columns
@@ -54,9 +55,8 @@ class Subtables:
         self.best: dict[bool, ModeBlocks | None] = {}
         self.owner: dict[frozenset[int], int] = {}
         for i, subset in enumerate(problem.subsets):
-            for order in range(1, min(len(subset), 4) + 1):
-                for part in combinations(subset, order):
-                    self.owner.setdefault(frozenset(part), i)
+            for part in parts_of(subset, 4):
+                self.owner.setdefault(frozenset(part), i)
 
     def __contains__(self, names: Iterable[int]) -> bool:
         return frozenset(names) in self.owner
@@ -65,8 +65,7 @@ class Subtables:
         """The table over ``variables``, axes in that order."""
         index = self.owner[frozenset(variables)]
         subset = self.problem.subsets[index]
-        gone = tuple(axis for axis, n in enumerate(subset) if n not in variables)
-        summed = self.problem.tables[index].sum(axis=gone)
+        summed = sum_to(self.problem.tables[index], subset, variables)
         left = [n for n in subset if n in variables]
         return np.transpose(summed, [left.index(n) for n in variables])
 

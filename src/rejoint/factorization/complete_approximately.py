@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
+from rejoint.arrays import outer_product, sum_to
 from rejoint.cost import Cost
 from rejoint.factorization.corrector import Correction, GoalCells, correct, exclude_zeros
 from rejoint.factorization.early_stop import Smooth, fit_smooth
@@ -81,8 +82,8 @@ class CliqueTables:
     ) -> None:
         self.levels, self.tree, self.cliques = tuple(levels), tree, tree.cliques
         self.edges = [Edge(*link) for link in tree.links]  # above comes before below
-        self.beliefs = [_product([shares[n] for n in clique]) for clique in self.cliques]
-        self.separators = [_product([shares[n] for n in edge.shared]) for edge in self.edges]
+        self.beliefs = [outer_product([shares[n] for n in clique]) for clique in self.cliques]
+        self.separators = [outer_product([shares[n] for n in edge.shared]) for edge in self.edges]
 
     @cached_property
     def children(self) -> list[list[int]]:
@@ -123,7 +124,7 @@ class CliqueTables:
     def _aim(self, clique: int, goal: Goal, pulls: list[FloatArray], k: int) -> float:
         belief = self.beliefs[clique]
         members = self.cliques[clique]
-        now = _sum_to(belief, members, goal.subset)
+        now = sum_to(belief, members, goal.subset)
         flat = now.ravel()
         aim = goal.aim(flat, pulls[k])
         factor = np.divide(aim, flat, out=np.zeros_like(flat), where=flat > 0.0)
@@ -137,7 +138,7 @@ class CliqueTables:
         """Pass a change of one clique on to its neighbor."""
         link = self.edges[edge]
         source, target = (link.above, link.below) if down else (link.below, link.above)
-        new = _sum_to(self.beliefs[source], self.cliques[source], link.shared)
+        new = sum_to(self.beliefs[source], self.cliques[source], link.shared)
         old = self.separators[edge]
         ratio = np.divide(new, old, out=np.zeros_like(new), where=old > 0.0)
         self.beliefs[target] *= _spread(ratio, link.shared, self.cliques[target])
@@ -148,7 +149,7 @@ class CliqueTables:
         asked = set(subset)
         root = max(range(len(self.cliques)), key=lambda c: len(asked & set(self.cliques[c])))
         found, members = self._collect(root, None, asked)
-        return _sum_to(found, members, tuple(sorted(asked)))
+        return sum_to(found, members, tuple(sorted(asked)))
 
     def _collect(self, clique: int, came: int | None, asked: set[int]) -> tuple[FloatArray, Subset]:
         """The table of what is asked, given what is shared along the edge that it came from.
@@ -255,19 +256,6 @@ class CliqueTables:
             codes[:, n] = level
 
 
-def _product(vectors: Sequence[FloatArray]) -> FloatArray:
-    found = np.ones(())
-    for vector in vectors:
-        found = np.multiply.outer(found, vector)
-    return found
-
-
-def _sum_to(table: FloatArray, members: Subset, subset: Subset) -> FloatArray:
-    """Sum a table of some variables, increasing, to fewer of them."""
-    gone = tuple(axis for axis, n in enumerate(members) if n not in subset)
-    return np.asarray(table.sum(axis=gone)) if gone else table
-
-
 def _spread(table: FloatArray, subset: Subset, members: Subset) -> FloatArray:
     """A table with axes of length one for the variables that it does not have."""
     shape = iter(table.shape)
@@ -290,7 +278,7 @@ def _contract(
         wanted = tuple(sorted({*members, *others} & (later | set(kept))))
         found = np.einsum(f"{spell(members)},{spell(others)}->{spell(wanted)}", found, table)
         members = wanted
-    return _sum_to(found, members, kept), kept
+    return sum_to(found, members, kept), kept
 
 
 #: Makes the result of a run and of the sentence that says what it approximates.

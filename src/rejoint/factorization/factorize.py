@@ -402,11 +402,12 @@ def conclude_choice(known: Understood, choice: TableChoice, stop: Stop = Stop.OP
             f"{plural(choice.model.rank, 'class', 'classes')} that have no meaning of their own."
         )
     done = Run(choice.model, float("nan"), float("nan"), float("nan"), stop)
-    result = as_result(known, done, " ".join([*found, choice.text]), "step")
+    result = as_result(known, done, " ".join([*found, choice.text]))
     missed = float(np.mean(list(result.misfits.values())))
+    cut_short = stop is Stop.INTERRUPTED
     result = replace(
         result,
-        stop=f"{_describe_fit(known, done, result.pmf)}{_describe_stop(stop)}.",
+        stop=_describe_fit(known, done, result.pmf) + (f"; {stop.text}." if cut_short else "."),
         starts=(replace(done, objective=missed),),
     )
     if choice.rank is None or choice.members > 1:
@@ -414,10 +415,6 @@ def conclude_choice(known: Understood, choice: TableChoice, stop: Stop = Stop.OP
     certificate = certificate_of(result.pmf, known.tables)
     pmf = result.pmf.with_tables(known.tables, certificate)
     return replace(result, pmf=pmf, classes_are_groups=True)
-
-
-def _describe_stop(stop: Stop) -> str:
-    return f"; {stop.text}" if stop is Stop.INTERRUPTED else ""
 
 
 def understand(marginals: Marginals) -> Understood:
@@ -477,7 +474,7 @@ def complete(known: Understood, session: Session) -> FitResult | None:
     levels = known.tables.domain.shape
     problem = make_completion_problem(levels, known.goals)
     if problem is None:
-        conclude = partial(conclude_approximation, known)
+        conclude = partial(as_result, known)
         return complete_approximately(known.tables, known.goals, session, conclude)
     if not len(problem.states):
         return None
@@ -507,12 +504,7 @@ def conclude_completion(known: Understood, problem: CompletionProblem, done: Run
     return as_result(known, done, _describe_choice(known, problem), "sweep")
 
 
-def conclude_approximation(known: Understood, done: Run, text: str) -> FitResult:
-    """Return a mixture that approximates a completion."""
-    return as_result(known, done, text, "step")
-
-
-def as_result(known: Understood, done: Run, choice: str, unit: str) -> FitResult:
+def as_result(known: Understood, done: Run, choice: str, unit: str = "step") -> FitResult:
     """Return a completion with the sentences that say what it is and how it meets the tables."""
     pmf = LowRankPMF.of_model(done.model, known.tables.domain).with_tables(known.tables)
     misfits = {fit.names: fit.distance for fit in known.tables.compare(pmf)}

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rejoint.arrays import sum_to
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.algebraic import Algebraic, Subtables
 from rejoint.factorization.kl import Kl
@@ -531,10 +532,9 @@ def seen_shares(marginals: Marginals) -> list[tuple[FloatArray, float]]:
     found: dict[int, tuple[FloatArray, float]] = {}
     for i, subset in enumerate(marginals.index_subsets):
         total = float(marginals.totals[i])
-        for axis, n in enumerate(subset):
+        for n in subset:
             if n not in found or total > found[n][1]:
-                gone = tuple(k for k in range(len(subset)) if k != axis)
-                found[n] = marginals.shares(i).sum(axis=gone), total
+                found[n] = sum_to(marginals.shares(i), subset, (n,)), total
     shape = marginals.domain.shape
     return [found.get(n, (np.zeros(levels), 1.0)) for n, levels in enumerate(shape)]
 

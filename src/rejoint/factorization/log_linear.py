@@ -25,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import outer_product, parts_of
 from rejoint.factorization.max_entropy import (
     Completion,
     pull_from_start,
@@ -75,12 +76,7 @@ class Effects:
         self.levels = tuple(levels)
         # A variable of one level has no contrast, and so no effect.
         varying = ([n for n in sorted(subset) if self.levels[n] > 1] for subset in subsets)
-        found = {
-            part
-            for subset in varying
-            for order in range(1, len(subset) + 1)
-            for part in combinations(subset, order)
-        }
+        found = {part for subset in varying for part in parts_of(subset)}
         self.sets: tuple[Subset, ...] = tuple(sorted(found, key=lambda s: (len(s), s)))
         self.contrasts = [make_contrasts(size) for size in self.levels]
         self.sizes = np.array([prod(self.levels[n] - 1 for n in s) for s in self.sets], np.intp)
@@ -136,10 +132,9 @@ class Effects:
         """Coefficients of all effects inside ``subset`` of a function of its cells, by set."""
         table = cells.reshape([self.levels[n] for n in subset])
         found = {}
-        for order in range(1, len(subset) + 1):
-            for part in combinations(subset, order):
-                gone = tuple(axis for axis, n in enumerate(subset) if n not in part)
-                found[self.positions[part]] = self.contract(part, table.mean(axis=gone))
+        for part in parts_of(subset):
+            gone = tuple(axis for axis, n in enumerate(subset) if n not in part)
+            found[self.positions[part]] = self.contract(part, table.mean(axis=gone))
         return found
 
     def function(self, k: int, coefficients: FloatArray) -> FloatArray:
@@ -164,12 +159,11 @@ class Effects:
         subset = self.sets[k]
         shape = [self.levels[n] for n in subset]
         found = np.full(shape, 1.0 / prod(shape))
-        for order in range(1, len(subset) + 1):
-            for part in combinations(subset, order):
-                at = self.positions[part]
-                sides = [self.levels[n] if n in part else 1 for n in subset]
-                rest = prod(self.levels[n] for n in subset if n not in part)
-                found += self.function(at, values[self.rows(at)]).reshape(sides) / rest
+        for part in parts_of(subset):
+            at = self.positions[part]
+            sides = [self.levels[n] if n in part else 1 for n in subset]
+            rest = prod(self.levels[n] for n in subset if n not in part)
+            found += self.function(at, values[self.rows(at)]).reshape(sides) / rest
         return found.ravel()
 
     @cached_property
@@ -368,12 +362,11 @@ class UnionPlan:
         effects, found = self.effects, []
         for subset in effects.sets:
             rows = np.full([effects.levels[n] for n in subset], effects.size, dtype=np.intp)
-            for order in range(1, len(subset) + 1):
-                for part in combinations(range(len(subset)), order):
-                    k = effects.positions[tuple(subset[axis] for axis in part)]
-                    shape = [effects.levels[subset[axis]] - 1 for axis in part]
-                    place = tuple(slice(-1) if axis in part else -1 for axis in range(len(subset)))
-                    rows[place] = np.arange(*effects.starts[k : k + 2]).reshape(shape)
+            for part in parts_of(subset):
+                k = effects.positions[part]
+                place = tuple(slice(-1) if n in part else -1 for n in subset)
+                shape = [effects.levels[n] - 1 for n in part]
+                rows[place] = np.arange(*effects.starts[k : k + 2]).reshape(shape)
             sides = []
             for n in subset:
                 last = effects.contrasts[n][-1]
@@ -557,9 +550,7 @@ def bar_zeros(model: LogLinear, tables: Marginals, least: float) -> LogLinear | 
     """The model without cells where no record is and that many are expected, fitted again."""
     goals = []
     for i, subset in enumerate(tables.index_subsets):
-        expected = np.array(float(tables.totals[i]))
-        for n in subset:
-            expected = np.multiply.outer(expected, model.own[n])
+        expected = float(tables.totals[i]) * outer_product(model.own[n] for n in subset)
         alive = (tables.counts_of(i) > 0) | (expected < least)
         if not alive.all():
             goals.append(Alive(subset, alive.ravel()))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import sum_to
 from rejoint.factorization.table_goals import CentralGoal, Exact, Goal, Within
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import FloatArray, Layout, Model
@@ -130,8 +131,7 @@ def _zero_masks(
         if not isinstance(goal, Exact) or not inside:
             continue
         table = goal.shares.reshape([levels[n] for n in goal.subset])
-        gone = tuple(axis for axis, n in enumerate(goal.subset) if n not in cover)
-        alive = table.sum(axis=gone) > 0
+        alive = sum_to(table, goal.subset, cover) > 0
         found[inside] = found[inside] & alive if inside in found else alive
     return found
 
@@ -518,9 +518,8 @@ def independent_model(levels: Sequence[int], goals: Sequence[Goal]) -> Model:
         if shares is None:
             continue
         table = np.maximum(shares, 0.0).reshape([levels[n] for n in goal.subset])
-        for axis, n in enumerate(goal.subset):
-            gone = tuple(k for k in range(table.ndim) if k != axis)
-            own = table.sum(axis=gone)
+        for n in goal.subset:
+            own = sum_to(table, goal.subset, (n,))
             if not isinstance(goal, Exact):
                 own = own + 1e-3 / len(own)  # a sample does not exclude what it lacks
             found[n] = own / own.sum()

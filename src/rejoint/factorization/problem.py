@@ -24,6 +24,7 @@ from math import comb
 import numpy as np
 
 from rejoint import kernels
+from rejoint.arrays import sum_to
 from rejoint.factorization import unfolding
 from rejoint.factorization.loss import SQUARES, Loss
 from rejoint.factorization.unfolding import Columns, Family, Rows, Slabs, Unfolding
@@ -469,9 +470,8 @@ def own_shares(problem: TableProblem) -> list[FloatArray]:
     """One-variable shares, each from the first table that holds the variable; else uniform."""
     found = [np.full(size, 1.0 / size) for size in problem.levels]
     for subset, table in zip(reversed(problem.subsets), reversed(problem.tables), strict=True):
-        for axis, n in enumerate(subset):
-            gone = tuple(k for k in range(len(subset)) if k != axis)
-            found[n] = table.sum(axis=gone)
+        for n in subset:
+            found[n] = sum_to(table, subset, (n,))
     return found
 
 

@@ -23,6 +23,7 @@ from math import exp, lgamma, log, prod
 
 import numpy as np
 
+from rejoint.arrays import parts_of, sum_to
 from rejoint.factorization.early_stop import Smooth, fit_smooth
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
@@ -104,9 +105,7 @@ def pool_shares(marginals: Marginals, older: Collection[int] = ()) -> tuple[Floa
 
 def _alone(marginals: Marginals, i: int, n: int) -> FloatArray:
     """Shares of one variable in a table; cells below zero count as none."""
-    subset = marginals.index_subsets[i]
-    gone = tuple(axis for axis, m in enumerate(subset) if m != n)
-    return np.asarray(np.maximum(marginals.shares(i).sum(axis=gone), 0.0))
+    return np.maximum(sum_to(marginals.shares(i), marginals.index_subsets[i], (n,)), 0.0)
 
 
 def rake_to_shares(marginals: Marginals, own: tuple[FloatArray, ...]) -> Marginals:
@@ -143,8 +142,7 @@ def update_older(marginals: Marginals, older: Collection[int]) -> Marginals:
         for j, other in enumerate(marginals.index_subsets):
             common = tuple(n for n in other if n in subset)
             if j not in older and common:
-                gone = tuple(axis for axis, n in enumerate(other) if n not in common)
-                goals[i][common] = np.maximum(marginals.shares(j), 0.0).sum(axis=gone)
+                goals[i][common] = sum_to(np.maximum(marginals.shares(j), 0.0), other, common)
     return _rake_tables(marginals, goals)
 
 
@@ -299,9 +297,8 @@ def _pick(marginals: Marginals, used: list[int]) -> Marginals:
 
 
 def _effect(marginals: Marginals, i: int, effects: Effects, k: int) -> FloatArray:
-    subset = marginals.index_subsets[i]
-    gone = tuple(axis for axis, n in enumerate(subset) if n not in effects.sets[k])
-    return effects.contract(effects.sets[k], marginals.shares(i).sum(axis=gone))
+    subset = effects.sets[k]
+    return effects.contract(subset, sum_to(marginals.shares(i), marginals.index_subsets[i], subset))
 
 
 def _effective_records(marginals: Marginals) -> FloatArray:
@@ -401,13 +398,12 @@ def _unfold(marginals: Marginals) -> Iterator[tuple[Subset, dict[Subset, FloatAr
         for pair in combinations(range(len(subset)), 2):
             names = subset[pair[0]], subset[pair[1]]
             others = [axis for axis in range(len(subset)) if axis not in pair]
-            for order in range(1, len(others) + 1):
-                for kept in combinations(others, order):
-                    gone = tuple(axis for axis in others if axis not in kept)
-                    part = np.moveaxis(table.sum(axis=gone, keepdims=True), pair, (0, 1))
-                    flat = part.reshape(part.shape[0] * part.shape[1], -1)
-                    rest = tuple(subset[axis] for axis in kept)
-                    found.setdefault(names, {}).setdefault(rest, flat)
+            for kept in parts_of(others):
+                gone = tuple(axis for axis in others if axis not in kept)
+                part = np.moveaxis(table.sum(axis=gone, keepdims=True), pair, (0, 1))
+                flat = part.reshape(part.shape[0] * part.shape[1], -1)
+                rest = tuple(subset[axis] for axis in kept)
+                found.setdefault(names, {}).setdefault(rest, flat)
     yield from found.items()
 
 

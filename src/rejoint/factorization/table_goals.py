@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from rejoint.arrays import outer_product
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.compare import SAME, disagreements, is_rounding
 from rejoint.marginals.marginals import Marginals
@@ -175,10 +176,7 @@ class Tilted:
     @classmethod
     def of(cls, moment: Moment) -> "Tilted":
         """The goal of a moment."""
-        product = np.ones(())
-        for vector in moment.vectors:
-            product = np.multiply.outer(product, vector)
-        return cls(moment.variables, product.ravel(), moment.value)
+        return cls(moment.variables, outer_product(moment.vectors).ravel(), moment.value)
 
     def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
         """Solve for ``lambda`` by Newton's method, with steps that are not too long."""

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rejoint.arrays import parts_of, sum_to
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
@@ -113,8 +113,7 @@ def is_rounding(store: "Marginals", found: Disagreement) -> bool:
     for names in (found.first, found.second):
         table, total = store[names], store.total(*names)
         width = float(store.rounding[store.positions[indices_of(store.domain, names)]])
-        gone = tuple(axis for axis, name in enumerate(names) if name not in found.shared)
-        margin = table.sum(axis=gone) / total  # in the order of the table, as ``shared`` is
+        margin = sum_to(table, names, found.shared) / total  # ``shared`` is in the table's order
         error = (width / total) ** 2 / 3.0
         margins.append(margin)
         variances.append(error * (table.size / margin.size + margin**2 * table.size))
@@ -161,9 +160,8 @@ def _holders(subsets: Sequence[Subset]) -> dict[Subset, list[int]]:
     """Return every set of variables that two or more tables contain, with those tables."""
     holders: dict[Subset, list[int]] = defaultdict(list)
     for i, subset in enumerate(subsets):
-        for size in range(1, len(subset) + 1):
-            for shared in combinations(subset, size):
-                holders[shared].append(i)
+        for shared in parts_of(subset):
+            holders[shared].append(i)
     return {shared: members for shared, members in holders.items() if len(members) > 1}
 
 
@@ -172,7 +170,7 @@ def _worst(
 ) -> tuple[int, int, Subset, float] | None:
     from scipy.spatial.distance import cdist  # loaded when needed: it is slow to import
 
-    parts = np.stack([_down(subsets[i], tables[i], shared) for i in members])
+    parts = np.stack([sum_to(tables[i], subsets[i], shared).ravel() for i in members])
     distance = 0.5 * cdist(parts, parts, metric="cityblock")
     # Pairs that share more than this set are compared on all common variables, not here.
     holds = np.zeros((len(members), 1 + max(max(subsets[i]) for i in members)), dtype=np.int64)
@@ -183,13 +181,6 @@ def _worst(
         return None
     first, second = np.unravel_index(np.argmax(np.where(exactly, distance, -1.0)), distance.shape)
     return members[first], members[second], shared, float(distance[first, second])
-
-
-def _down(subset: Subset, table: FloatArray, shared: Subset) -> FloatArray:
-    """Sum a table over all but some of its variables; return it flat."""
-    rest = tuple(axis for axis, n in enumerate(subset) if n not in shared)
-    flat: FloatArray = table.sum(axis=rest).ravel()
-    return flat
 
 
 class TableFit(NamedTuple):

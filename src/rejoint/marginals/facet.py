@@ -31,7 +31,7 @@ from rejoint.marginals.vocabulary import (
     sort_of_things,
     unit_word,
 )
-from rejoint.messages import Argument, Message
+from rejoint.messages import Argument
 from rejoint.text import clean_label, show
 
 Array = NDArray[np.float64]
@@ -115,27 +115,24 @@ def find_sums(
         if not sure:
             found.doubtful = tuple(
                 (active[i], tuple(active[k] for k in run))
-                for _, score, i, run in equations
-                if score >= POSSIBLE or len(run) == len(active) - 1
+                for size, score, i, run in equations
+                if score >= POSSIBLE or size == len(active) - 1
             )
             break
         ready = [e for e in sure if not any(_is_part(other, e) for other in sure)] or sure
         for size, score, i, run in sorted(ready, key=lambda e: (e[0], -e[1])):
             if taken & {i, *run}:
                 continue
+            row, kept = active[i], tuple(active[k] for k in run)
             twins = [e for e in sure if e[0] == size and e[2] in run and i in e[3]]
-            if any(e[1] >= score - 1e-9 for e in twins) and not words[active[i]]:
-                found.doubtful += ((active[i], tuple(active[k] for k in run)),)
-            kept = tuple(active[k] for k in run)
-            before = found.children.get(active[i], ())
-            if sum(len(found.leaves_of(k)) for k in before) > sum(
-                len(found.leaves_of(k)) for k in kept
-            ):
-                before, kept = kept, before
-            found.others += ((active[i], before),) if before else ()
-            found.children[active[i]] = kept
+            if any(e[1] >= score - 1e-9 for e in twins) and not words[row]:
+                found.doubtful += ((row, kept),)
+            gone |= {*kept}
+            ways = [way for way in (found.children.get(row, ()), kept) if way]
+            fine = max(reversed(ways), key=lambda way: sum(len(found.leaves_of(k)) for k in way))
+            found.others += tuple((row, way) for way in ways if way is not fine)
+            found.children[row] = fine
             taken |= {i, *run}
-            gone |= {active[k] for k in run}
         if not taken:
             break
         active = [a for a in active if a not in gone]
@@ -166,48 +163,39 @@ def _equations(
     added = part if parts is None else parts[active]
     known = ~np.isnan(added)
     filled = np.where(known, added, 0.0)
-    total = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(filled, axis=0)])
-    count = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(known, axis=0)])
     # What is not known adds no more than this; infinity would not survive differences.
-    room = np.where(known, 0.0, 1e300 if most is None else np.minimum(most[active], 1e300))
-    above = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(np.minimum(room, 1e12), axis=0)])
+    room = np.where(known, 0.0, 1e12 if most is None else np.minimum(most[active], 1e12))
+    start = np.zeros((1, part.shape[1]))
+    total, count, above = (
+        np.vstack([start, np.cumsum(rows, axis=0)]) for rows in (filled, known, room)
+    )
     chance = np.log10(max(size * (size - 1), 1))
     coarse = rounding_base(values, 3) if digit >= 1.0 else 0.0
     found: list[Equation] = []
     for i in range(size):
-        for after in (True, False):
-            if after:
-                ends = np.arange(i + 3, size + 1) if size <= _MANY else np.array([size])
-                first, last = np.full(len(ends), i + 1), ends
-            else:
-                first = np.arange(0, i - 1) if size <= _MANY else np.array([0])
-                last = np.full(len(first), i)
-            keep = last - first >= 2
-            first, last = first[keep], last[keep]
-            if not len(first):
-                continue
-            sums = total[last] - total[first]
-            whole = (count[last] - count[first]) == (last - first)[:, None]
-            full = last - first == size - 1
-            extra = above[last] - above[first]
-            scores = _scores(part[i], sums, whole, extra, last - first, digit, exact, full, coarse)
-            for k in np.flatnonzero(np.isfinite(scores)):
-                run = tuple(range(int(first[k]), int(last[k])))
-                word = _WORD * float(words[active[i]])
-                found.append((len(run), float(scores[k]) - chance + word, i, run))
+        word = _WORD * float(words[active[i]])
+        ends, begins = np.arange(i + 3, size + 1), np.arange(i - 1)
+        first = np.concatenate([np.full(len(ends), i + 1), begins])
+        last = np.concatenate([ends, np.full(len(begins), i)])
+        if size > _MANY:
+            first, last = (at[(first == 0) | (last == size)] for at in (first, last))
+        sizes = last - first
+        whole = (count[last] - count[first]) == sizes[:, None]
+        sums, extra = (rows[last] - rows[first] for rows in (total, above))
+        full = sizes == size - 1
+        scores = _scores(part[i], sums, whole, extra, sizes, digit, exact, full, coarse)
+        for k in np.flatnonzero(np.isfinite(scores)):
+            run = tuple(range(int(first[k]), int(last[k])))
+            found.append((len(run), float(scores[k]) - chance + word, i, run))
         if 0 < i < size - 1 and size <= _MANY:  # in the middle, of all others
             rest = [k for k in range(size) if k != i]
-            word = _WORD * float(words[active[i]])
-            sums = filled[rest].sum(axis=0, keepdims=True)
+            sums, extra = (rows[rest].sum(axis=0, keepdims=True) for rows in (filled, room))
             whole = np.asarray(known[rest].all(axis=0, keepdims=True))
-            every = np.ones(1, dtype=bool)
-            sizes = np.array([size - 1])
-            extra = room[rest].sum(axis=0, keepdims=True)
-            score = _scores(
-                part[i], sums, whole, extra, sizes, digit, exact or not word, every, coarse
-            )[0]
+            every, sizes = np.ones(1, dtype=bool), np.array([size - 1])
+            alone = exact or not word
+            score = _scores(part[i], sums, whole, extra, sizes, digit, alone, every, coarse)[0]
             if np.isfinite(score) and (score > 0.0 or word):  # or one of them is a difference
-                score = min(score, SURE - 0.1) if not word else score
+                score = score if word else min(score, SURE - 0.1)
                 found.append((size - 1, float(score) + word, i, tuple(rest)))
     return found
 
@@ -228,14 +216,12 @@ def _scores(
     best = np.full(len(sums), -np.inf)
     gap, magnitude = np.abs(sums - claim), np.abs(claim)
     known = whole & there
-    spread = np.sqrt(sizes + 1.0)[:, None]
-    tolerances = [np.zeros_like(gap)]
+    tolerances: list[Array] = [np.zeros(1)]
     if not exact:
-        tolerances += [digit * spread + 0.0 * gap]
-        if digit > 1.0:  # up or down at random
-            tolerances += [1.5 * digit * spread + 0.0 * gap]
+        spread = np.sqrt(sizes + 1.0)[:, None]
+        up_or_down = [1.5 * digit * spread] if digit > 1.0 else []  # at random
         near = np.maximum(_NEARLY * magnitude, 1.5 * coarse * spread)
-        tolerances += [np.where(full[:, None], near, 0.0)]
+        tolerances += [digit * spread, *up_or_down, np.where(full[:, None], near, 0.0)]
     for number, tolerance in enumerate(tolerances):
         limit = tolerance + 1e-9 * np.maximum(magnitude, 1.0)
         fits = known & (gap <= limit)
@@ -316,6 +302,28 @@ class Facet:
         """Return the values, or an array like them, with a row for each level of an axis."""
         array = self.values if array is None else array
         return np.moveaxis(array, axis, 0).reshape(len(self.labels[axis]), -1)
+
+    @property
+    def printed(self) -> Array:
+        """The values that the file mentions, NaN for others."""
+        return np.where(self.lines > 0, self.values, np.nan)
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of a cell, as the root mean square; None where there is none."""
+        if self.errors is None or np.isnan(self.errors).all():
+            return None
+        return float(np.sqrt(np.nanmean(np.square(self.errors))))
+
+    def sum_to(self, axes: Sequence[int], array: NDArray[Any] | None = None) -> Array:
+        """Return the sums of the values, or of an array like them, for each cell of some axes."""
+        gone = tuple(k for k in range(self.values.ndim) if k not in axes)
+        return np.asarray((self.values if array is None else array).sum(axis=gone))
+
+    def times(self, factor: Array | float, grain: float) -> "Facet":
+        """Return the facet with all numbers multiplied, and their unit of rounding by ``grain``."""
+        values, low, high = (array * factor for array in (self.values, self.low, self.high))
+        return replace(self, values=values, low=low, high=high, grain=self.digit * grain)
 
     def take(self, axis: int, places: Sequence[int]) -> "Facet":
         """Return the facet with some of the levels of an axis."""
@@ -406,19 +414,16 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumber
     if shown is None:
         whole, part = doubtful.replace(".", "").replace(",", ""), doubtful.replace(",", ".")
         mark = "." if "." in doubtful else ","
-        raise ValueError(
-            Message(
-                "{where}: {text!r} may be {whole} (thousands are separated) or {part} (a decimal "
-                "{name}), and no other number of the table decides. Use {one} for {whole}, {other} "
-                "for {part}.",
-                where=block.sheet.where,
-                text=doubtful,
-                whole=whole,
-                part=part,
-                name="point" if mark == "." else "comma",
-                one=Argument("decimal", "," if mark == "." else "."),
-                other=Argument("decimal", mark),
-            )
+        raise block.sheet.error(
+            "{where}: {text!r} may be {whole} (thousands are separated) or {part} (a decimal "
+            "{name}), and no other number of the table decides. Use {one} for {whole}, {other} "
+            "for {part}.",
+            text=doubtful,
+            whole=whole,
+            part=part,
+            name="point" if mark == "." else "comma",
+            one=Argument("decimal", "," if mark == "." else "."),
+            other=Argument("decimal", mark),
         )
     return _read_with(block, marks, shown)
 
@@ -482,17 +487,14 @@ def _bad_cell(block: Block, r: int, c: int, text: str) -> ValueError:
     labels = [*block.rows[r], *block.columns[c]]
     said = [f"{n or 'label'}={show([x])}" for n, x in zip(names, labels, strict=False) if x]
     mark = clean_label(text.strip())
-    return ValueError(
-        Message(
-            "{where}, line {line}, cell {at}: {text!r} is neither a number nor a mark for a cell "
-            "that is not known. If it is such a mark, use {suppressed}; if it means nothing was "
-            "counted, write 0.",
-            where=block.sheet.where,
-            line=block.lines[r],
-            at=", ".join(said),
-            text=mark,
-            suppressed=Argument("suppressed", [mark]),
-        )
+    return block.sheet.error(
+        "{where}, line {line}, cell {at}: {text!r} is neither a number nor a mark for a cell "
+        "that is not known. If it is such a mark, use {suppressed}; if it means nothing was "
+        "counted, write 0.",
+        line=block.lines[r],
+        at=", ".join(said),
+        text=mark,
+        suppressed=Argument("suppressed", [mark]),
     )
 
 
@@ -905,11 +907,8 @@ def sums_of(
     facet: Facet, axis: int, word: Callable[[str], bool], beside: Facet | None = None
 ) -> Sums:
     """Return which levels of an axis are sums of others; ``beside`` has all labels."""
-    claims = np.where(facet.lines > 0, facet.values, np.nan)  # a total must be printed
-    lines, parts, most = (
-        np.moveaxis(array, axis, 0).reshape(len(facet.labels[axis]), -1)
-        for array in (claims, facet.values, facet.high)
-    )
+    arrays = (facet.printed, facet.values, facet.high)  # a total must be printed
+    lines, parts, most = (facet.by_level(axis, array) for array in arrays)
     others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
     words = np.array(
         [

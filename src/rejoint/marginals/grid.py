@@ -268,7 +268,10 @@ class _Grid:
         self.merged = [(a - shift, b, c - shift, d) for a, b, c, d in sheet.merged if a >= shift]
         self._fill_merged()
         self.kinds: list[list[Kind]] = [[_kind(c, marks) for c in row] for row in self.rows]
+        self.labels = [[label_of(c) for c in row] for row in self.rows]
         self.number_rows = self._find_number_rows()
+        self.stub: list[int] = []
+        self.body: list[int] = []
         self._fill_unit()
 
     def _fill_merged(self) -> None:
@@ -286,13 +289,13 @@ class _Grid:
     def _fill_unit(self) -> None:
         """Repeat a unit that stands once below the labels of columns, right above the numbers."""
         r = self.number_rows[0] - 1 if self.number_rows else 0
-        there = [c for c, cell in enumerate(self.rows[r]) if c and not _is_empty(cell)] if r else []
-        if len(there) != 1 or not unit_word(label_of(self.rows[r][there[0]])):
+        there = [c for c, label in enumerate(self.labels[r]) if c and label] if r else []
+        if len(there) != 1 or not unit_word(self.labels[r][there[0]]):
             return
-        if not _is_empty(self.rows[r - 1][there[0]]):
+        if self.labels[r - 1][there[0]]:
             for c in range(there[0] + 1, len(self.rows[r])):
-                if not _is_empty(self.rows[r - 1][c]):
-                    self.rows[r][c], self.kinds[r][c] = self.rows[r][there[0]], "text"
+                if self.labels[r - 1][c]:
+                    self.labels[r][c], self.kinds[r][c] = self.labels[r][there[0]], "text"
 
     def _find_number_rows(self) -> list[int]:
         """Return rows that have a number after their first cell."""
@@ -304,10 +307,14 @@ class _Grid:
                 return list(range(r + 1, len(self.rows)))
         return []
 
+    def _column(self, c: int, rows: Iterable[int] | None = None) -> list[str]:
+        """Return the labels of a column in some rows, by default in those with numbers."""
+        return [self.labels[r][c] for r in (self.number_rows if rows is None else rows)]
+
     def _columns(self) -> tuple[list[int], list[int]]:
         """Return the columns of the stub and those of numbers."""
         wide = len(self.rows[0])
-        seen = [c for c in range(wide) if any(not _is_empty(row[c]) for row in self.rows)]
+        seen = [c for c in range(wide) if any(row[c] for row in self.labels)]
         heads = {c: self._head(c) for c in seen}
         seen = [c for c in seen if not self._is_skipped(heads[c])]
         for c in self._running_sums(seen):
@@ -319,21 +326,14 @@ class _Grid:
         numeric: set[int] = set()
         fill: dict[int, float] = {}
         for c in seen:
-            cells = [(self.kinds[r][c], self.rows[r][c]) for r in self.number_rows]
-            there = [(kind, cell) for kind, cell in cells if kind != "empty"]
-            good = sum(kind in ("number", "mark") for kind, _ in there)
-            numbers = sum(kind == "number" for kind, _ in there)
-            odd = [str(cell) for kind, cell in there if kind in ("text", "range")]
-            fill[c] = len(there) / max(len(cells), 1)
-            open_ended = odd and _are_steps([label_of(cell) for _, cell in there])
-            year = len(there) > 1 and len({str(x) for _, x in there}) == 1 and c < seen[-1]
-            year = year and _is_year(label_of(there[0][1])) and not numeric  # labels come first
-            if (
-                numbers
-                and good >= 0.5 * len(there)
-                and not (open_ended and c < seen[-1])
-                and not year
-            ):
+            there = [label for label in self._column(c) if label]
+            kinds = [self.kinds[r][c] for r in self.number_rows]
+            good = kinds.count("number") + kinds.count("mark")
+            fill[c] = len(there) / max(len(kinds), 1)
+            steps = good < len(there) and _are_steps(there)  # 0, 1-4, ..., 90+
+            year = len(there) > 1 and len(set(there)) == 1 and _is_year(there[0])
+            label = c < seen[-1] and (steps or (year and not numeric))  # labels come first
+            if "number" in kinds and good >= 0.5 * len(there) and not label:
                 numeric.add(c)
         named = is_value_name(heads[seen[-1]]) if seen else False
         if not numeric and named:
@@ -348,7 +348,7 @@ class _Grid:
         for c in list(seen):  # flags and notes beside the numbers
             if c in numeric or c < min(numeric) or c == seen[0]:
                 continue
-            texts = [label_of(self.rows[r][c]) for r in self.number_rows]
+            texts = self._column(c)
             short = all(len(text) <= 3 for text in texts)
             if fill[c] >= 0.5 and self._is_marked(c) and not _FLAGS.fullmatch(heads[c]):
                 continue  # numbers that are not given
@@ -393,7 +393,7 @@ class _Grid:
 
     def _whole_numbers(self, c: int, rows: Sequence[int]) -> list[int]:
         """Return the numbers of a column, nothing if one is not whole."""
-        texts = [label_of(self.rows[r][c]) for r in rows]
+        texts = self._column(c, rows)
         return [int(text) for text in texts] if all(t.isdecimal() for t in texts) else []
 
     def _long_columns(
@@ -429,51 +429,44 @@ class _Grid:
         odd = [c for c in others if not is_value_name(heads[c]) and not unit_word(heads[c])]
         if not rest or (odd and not asked):
             return None  # a cross-tabulation with a column of totals, perhaps
-        if not any(len({label_of(self.rows[r][c]) for r in rows}) > 1 for c in rest):
+        if not any(len(set(self._column(c))) > 1 for c in rest):
             return None
         powers = [c for c in gone if plain_text(heads[c]) in _POWERS]
         for c in powers:
-            said = {label_of(self.rows[r][c]) for r in rows}
+            said = set(self._column(c))
             self.units += [_UNITS_OF_POWERS.get(power, "") for power in said if len(said) == 1]
             if len(said) > 1:
-                raise ValueError(
-                    Message(
-                        "{where}: the numbers are in different units, {name!r} is {said}. Leave "
-                        "lines out so that one unit is left.",
-                        where=self.sheet.where,
-                        name=heads[c],
-                        said=show(sorted(said)),
-                    )
+                raise self.sheet.error(
+                    "{where}: the numbers are in different units, {name!r} is {said}. Leave lines "
+                    "out so that one unit is left.",
+                    name=heads[c],
+                    said=show(sorted(said)),
                 )
         self.skipped += [f"column {heads[c]!r} (about the number)" for c in gone]
         return [c for c in rest if c not in others], [*others, value]
 
     def _are_told_apart(self, columns: Sequence[int]) -> bool:
         """Return whether labels in these columns tell all rows with numbers apart."""
-        said = [tuple(label_of(self.rows[r][c]) for c in columns) for r in self.number_rows]
+        said = [tuple(self.labels[r][c] for c in columns) for r in self.number_rows]
         return len(set(said)) == len(said)
 
     def _is_fraction(self, c: int) -> bool:
         """Return whether a column has numbers that cannot be labels."""
-        texts = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
-        kinds = [_kind(text, self.marks) for text in texts]
-        whole = all(label_of(text).isdecimal() for text in texts)
-        named = any(
-            re.match(r"[^\W\d]", label_of(t))
-            for t, k in zip(texts[1:], kinds[1:], strict=True)  # the first may be a header of years
-            if k == "text"
-        )
+        there = [(self.labels[r][c], self.kinds[r][c]) for r in self.number_rows]
+        there = [(text, kind) for text, kind in there if text]
+        whole = all(text.isdecimal() for text, _ in there)
+        later = there[1:]  # the first may be a header of years
+        named = any(kind == "text" and re.match(r"[^\W\d]", text) for text, kind in later)
         if whole or named:  # codes, perhaps, such as 3000, 4000 and T001038
             return False
-        return kinds.count("number") >= 0.6 * len(kinds) > 0
+        return sum(kind == "number" for _, kind in there) >= 0.6 * len(there) > 0
 
     def _is_marked(self, c: int, strict: bool = False) -> bool:
         """Return whether a column has marks only; strictly those that are hardly labels."""
-        cells = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
-        texts = {label_of(cell) for cell in cells}
+        texts = [text for text in self._column(c) if text]
         if strict and any(re.match(r"\w", text) for text in texts):
             last = self._head(max(c for c in range(len(self.rows[0])) if self._head(c)))
-            if len(texts) > 1 or len(cells) < 2 or is_value_name(last):
+            if len(set(texts)) > 1 or len(texts) < 2 or is_value_name(last):
                 return False
         return all(self.kinds[r][c] in ("mark", "range", "empty") for r in self.number_rows)
 
@@ -486,22 +479,20 @@ class _Grid:
     def _head(self, c: int) -> str:
         """The text of a column that is nearest above the first number, or the first text."""
         first = self.number_rows[0] if self.number_rows else len(self.rows)
-        above = [label_of(self.rows[r][c]) for r in range(first) if not _is_empty(self.rows[r][c])]
+        above = [text for text in self._column(c, range(first)) if text]
         if above:
             return above[-1]
-        return label_of(self.rows[first][c]) if first < len(self.rows) else ""
+        return self.labels[first][c] if first < len(self.rows) else ""
 
     # Rows ---------------------------------------------------------------------------------
 
     def blocks(self) -> list[Block]:
         """Cut the sheet into blocks, one below the other."""
-        stub, body = self._columns()
-        if not body:
-            raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
+        self.stub, self.body = self._columns()
         found: list[Block] = []
         at = 0
-        while at < len(self.rows):
-            block, after = self._next_block(at, stub, body)
+        while self.body and at < len(self.rows):
+            block, after = self._next_block(at)
             if block is None:
                 if found:
                     found[-1].notes += self._texts(at, len(self.rows))
@@ -509,8 +500,8 @@ class _Grid:
             found.append(block)
             at = after
         if not found:
-            raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
-        self._account(found, body)
+            raise self._no_numbers()
+        self._account(found)
         marks = _label_marks(note for block in found for note in block.notes)
         for block in found:
             block.skipped = [*self.skipped, *block.skipped]
@@ -519,203 +510,186 @@ class _Grid:
             block.columns = _without_footnotes(block.columns, marks)
         return found
 
-    def _account(self, blocks: Sequence[Block], body: Sequence[int]) -> None:
+    def _no_numbers(self) -> ValueError:
+        return NotATableError(
+            Message(
+                "{where}: which column holds the numbers? Its header is {header}. Name one of them "
+                "'count', 'share' or 'percent' (long form), use {value}, or write a "
+                "cross-tabulation with the names of both variables in its corner: 'smoke \\ age'.",
+                where=self.sheet.where,
+                header=show([text for text in self.labels[0] if text]),
+                value=Argument("value"),
+            )
+        )
+
+    def _account(self, blocks: Sequence[Block]) -> None:
         """Raise for rows of numbers, or of labels over numbers, that are part of no block."""
         used = {line for block in blocks for line in block.used}
         for r, line in enumerate(self.lines):
-            there = [c for c in body if not _is_empty(self.rows[r][c])]
+            there = [c for c in self.body if self.labels[r][c]]
             if line in used or len(there) < 2 or self._is_pair(r):
                 continue
             numbers = [c for c in there if self.kinds[r][c] == "number"]
             above = any(line < min(block.lines, default=0) for block in blocks[:1])
-            if len(numbers) > 1 or (above and len(there) > 0.5 * len(body)):
-                raise ValueError(
-                    Message(
-                        "{where}, line {line}: {texts} stand over or between numbers, but belong "
-                        "to no table that was found. Take out blank lines and notes between a "
-                        "header and its numbers, or use {skip} to leave the first lines out.",
-                        where=self.sheet.where,
-                        line=line,
-                        texts=show([label_of(self.rows[r][c]) for c in there]),
-                        skip=Argument("skip", [str(line)]),
-                    )
+            if len(numbers) > 1 or (above and len(there) > 0.5 * len(self.body)):
+                raise self.sheet.error(
+                    "{where}, line {line}: {texts} stand over or between numbers, but belong to no "
+                    "table that was found. Take out blank lines and notes between a header and its "
+                    "numbers, or use {skip} to leave the first lines out.",
+                    line=line,
+                    texts=show([self.labels[r][c] for c in there]),
+                    skip=Argument("skip", [str(line)]),
                 )
 
     def _texts(self, first: int, last: int) -> list[str]:
-        lines = (
-            " ".join(label_of(c) for c in self.rows[r] if label_of(c)) for r in range(first, last)
-        )
+        lines = (" ".join(filter(None, self.labels[r])) for r in range(first, last))
         return [line for line in lines if line]
 
-    def _looks(self, r: int, columns: Sequence[int]) -> list[Kind]:
-        return [self.kinds[r][c] for c in columns]
+    def _used(self, r: int) -> list[str]:
+        """Return the labels of a row in the stub and over the numbers."""
+        return [self.labels[r][c] for c in (*self.stub, *self.body)]
 
-    def _has_label(self, r: int, stub: Sequence[int]) -> bool:
-        return any(self.kinds[r][c] != "empty" for c in stub)
+    def _looks(self, r: int) -> list[Kind]:
+        """Return what the cells of a row in columns of numbers look like, without empty ones."""
+        return [kind for c in self.body if (kind := self.kinds[r][c]) != "empty"]
 
-    def _is_data(self, r: int, stub: Sequence[int], body: Sequence[int]) -> bool:
-        kinds = [k for k in self._looks(r, body) if k != "empty"]
-        values = sum(k != "text" for k in kinds)
-        return bool(kinds) and values >= 0.5 * len(kinds)
+    def has_label(self, r: int) -> bool:
+        """Return whether a row has a label in the stub."""
+        return any(self.kinds[r][c] != "empty" for c in self.stub)
 
-    def _next_block(self, start: int, stub: list[int], body: list[int]) -> tuple[Block | None, int]:
-        first = next(
-            (
-                r
-                for r in range(start, len(self.rows))
-                if "number" in self._looks(r, body)
-                and self._is_data(r, stub, body)
-                and not (len(body) > 1 and self._is_pair(r))
-            ),
-            None,
-        )
+    def _is_data(self, r: int) -> bool:
+        kinds = self._looks(r)
+        return bool(kinds) and kinds.count("text") <= 0.5 * len(kinds)
+
+    def _is_first(self, r: int) -> bool:
+        """Return whether a row may be the first one of numbers."""
+        numbers = "number" in self._looks(r) and self._is_data(r)
+        return numbers and not (len(self.body) > 1 and self._is_pair(r))
+
+    def _next_block(self, start: int) -> tuple[Block | None, int]:
+        first = next((r for r in range(start, len(self.rows)) if self._is_first(r)), None)
         forced = first is None
         if first is None:
-            named = [r for r in range(start, len(self.rows)) if self._has_label(r, stub)]
-            if start or len(named) < 2 or not self._named_values(named[0], body):
+            named = [r for r in range(start, len(self.rows)) if self.has_label(r)]
+            heads = [self.labels[r][c] for r in named[:1] for c in self.body]
+            if start or len(named) < 2 or not any(map(is_value_name, heads)):
                 return None, start
             first = named[1]
-        header, first, lead = self._header(start, first, stub, body)
+        header, first, lead = self._header(start, first)
         titles = self._texts(start, header[0] if header else first)
-        rows, sections, after = self._data(first, stub, body, header, forced)
+        repeated = [self._used(r) for r in header]
+        rows, sections, after = self._data(first, header, repeated, forced)
         if not rows:
             return None, start
         block = Block(self.sheet, [], [], [], [], [], [], titles=titles)
-        heads = [[label_of(self.rows[r][c]) for c in (*stub, *body)] for r in header]
         block.used = [
             self.lines[r]
             for r in range(header[0] if header else rows[0], rows[-1] + 1)
-            if r in {*header, *rows} or [label_of(self.rows[r][c]) for c in (*stub, *body)] in heads
+            if r in {*header, *rows} or self._used(r) in repeated
         ]
-        body = [c for c in body if any(not _is_empty(self.rows[r][c]) for r in (*header, *rows))]
-        _Layout(self, block, stub, body, header, rows, [*lead, *sections]).fill()
+        body = [c for c in self.body if any(self._column(c, (*header, *rows)))]
+        _Layout(self, block, body, header, rows, [*lead, *sections]).fill()
         return block, after
 
-    def _named_values(self, r: int, body: Sequence[int]) -> bool:
-        return any(is_value_name(label_of(self.rows[r][c])) for c in body)
-
-    def _header(
-        self, start: int, first: int, stub: list[int], body: list[int]
-    ) -> tuple[list[int], int, list[int]]:
+    def _header(self, start: int, first: int) -> tuple[list[int], int, list[int]]:
         """Return the rows of the header, the first row of numbers, and headings between them."""
         header: list[int] = []
         lead: list[int] = []
         r = first - 1
         while r >= start and len(header) < _HEADER_ROWS:
-            there = [k for k in self._looks(r, body) if k != "empty"]
-            if not there:
-                if header:
-                    break
-                if self._has_label(r, stub):
-                    lead.insert(0, r)
-            else:
-                corner = self._has_label(r, stub)
-                if (
-                    header
-                    and corner
-                    and self._has_corner(header, stub)
-                    and len(there) < 2 < len(body)
-                ):
+            there = self._looks(r)
+            if there:
+                below = self.has_label(r) and any(map(self.has_label, header))
+                if below and (len(there) < 2 < len(self.body) or self._is_pair(r)):
                     break  # a line such as "Date: 2021" above the header
-                if header and corner and self._has_corner(header, stub) and self._is_pair(r):
-                    break
                 header.insert(0, r)
+            elif header:
+                break
+            elif self.has_label(r):
+                lead.insert(0, r)
             r -= 1
-        while len(header) > 1 and self._is_marks_only(header, stub, body):
+        while len(header) > 1 and self._is_marks_only(header):
             first = header.pop()  # numbers that are not given, below the header
-        while first < len(self.rows) and (
-            not header or self._needs_more(header, first, stub, body)
-        ):
-            if not self._has_value(first, body) and not self._has_label(first, stub):
+        while first < len(self.rows) and (not header or self._needs_more(header, first)):
+            if not self._looks(first) and not self.has_label(first):
                 first += 1
                 continue
             header.append(first)
             lead = []
             first += 1
-            while first < len(self.rows) and not self._has_value(first, body):
-                if self._has_label(first, stub):
+            while first < len(self.rows) and not self._looks(first):
+                if self.has_label(first):
                     lead.append(first)
                 first += 1
         return header, first, lead
 
-    def _is_marks_only(self, header: list[int], stub: list[int], body: list[int]) -> bool:
-        last = header[-1]
+    def _is_marks_only(self, header: list[int]) -> bool:
+        *above, last = header
+        labels = ("text", "number", "range")
         full = any(
-            all(
-                self.kinds[r][c] in ("text", "number", "range")
-                or is_value_name(label_of(self.rows[r][c]))
-                for c in body
-            )
-            for r in header[:-1]
+            all(self.kinds[r][c] in labels or is_value_name(self.labels[r][c]) for c in self.body)
+            for r in above
         )
-        marks = all(k in ("mark", "empty") for k in self._looks(last, body))
-        return full and marks and self._has_label(last, stub)
-
-    def _has_value(self, r: int, body: Sequence[int]) -> bool:
-        return any(k != "empty" for k in self._looks(r, body))
-
-    def _has_corner(self, header: Sequence[int], stub: Sequence[int]) -> bool:
-        return any(self._has_label(r, stub) for r in header)
+        return full and set(self._looks(last)) <= {"mark"} and self.has_label(last)
 
     def _is_pair(self, r: int) -> bool:
         """Return whether a row is a name and what it says: "Units: persons"."""
-        there = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
+        there = [text for text in self.labels[r] if text]
         return len(there) == 2 and there[0].endswith((":", "\uff1a"))
 
-    def _needs_more(self, header: list[int], first: int, stub: list[int], body: list[int]) -> bool:
+    def _needs_more(self, header: list[int], first: int) -> bool:
         """Return whether the row after the header belongs to it: years, or labels of groups."""
         if first + 1 >= len(self.rows) or len(header) >= _HEADER_ROWS:
             return False
-        if not self._has_label(first, stub) or set(self._looks(first, body)) == {"text"}:
+        kinds = [self.kinds[first][c] for c in self.body]
+        if not self.has_label(first) or set(kinds) == {"text"}:
             return True
-        texts = [label_of(self.rows[first][c]) for c in body]
-        if len(body) > 1 and all(_is_year(t) for t in texts if t) and any(texts):
+        texts = [self.labels[first][c] for c in self.body]
+        paths = _column_paths(self, header, self.body)
+        if len(self.body) > 1 and all(_is_year(t) for t in texts if t) and any(texts):
             below = [
-                label_of(self.rows[r][c]) for r in range(first + 1, len(self.rows)) for c in body
+                t for c in self.body for t in self._column(c, range(first + 1, len(self.rows)))
             ]
-            numbers = [t for t in below if t and kind_of_cell(t, self.marks) == "number"]
+            numbers = [t for t in below if t and _kind(t, self.marks) == "number"]
             if not numbers or all(map(_is_year, numbers)):
                 return False
-            paths = _column_paths(self, header, body)
             if len(set(paths)) < len(paths) or len(set(texts)) == 1 or not all(map(any, paths)):
                 return True
-            if self._has_corner(header, stub):
+            if any(map(self.has_label, header)):
                 return False  # counts such as 1912 and 2020: each column has its label already
             raise ValueError(
                 f"{self.sheet.where}, line {self.lines[first]}: {show(texts)} may be years, which "
                 "belong to the header, or counts. If they are counts, name the variable of the "
                 "rows in the header, above their labels."
             )
-        paths = _column_paths(self, header, body)
         twice = [path for path in paths if paths.count(path) > 1 and not unit_word(path[-1])]
-        if twice and "text" in self._looks(first, body):
+        if twice and "text" in kinds:
             return True
         codes = all(t.isdecimal() for t in texts if t) and max(map(len, texts)) <= 2
         return bool(twice) and len(set(texts)) > 1 and (codes or len(set(texts)) < len(texts))
 
     def _data(
-        self, first: int, stub: list[int], body: list[int], header: list[int], forced: bool
+        self, first: int, header: list[int], repeated: list[list[str]], forced: bool
     ) -> tuple[list[int], list[int], int]:
         """Return the rows of numbers, the headings between them, and where the block ends."""
-        heads = [[label_of(self.rows[r][c]) for c in (*stub, *body)] for r in header]
         rows: list[int] = []
         sections: list[int] = []
         r = first
         while r < len(self.rows):
-            there = [k for k in self._looks(r, body) if k != "empty"]
-            if [label_of(self.rows[r][c]) for c in (*stub, *body)] in heads:
+            there = self._looks(r)
+            if self._used(r) in repeated:
                 pass  # a header that is repeated on every page
             elif not there:
-                full = len(stub) > 1 and all(self.kinds[r][c] != "empty" for c in stub)
-                if full and self.sizes[r] <= body[0] and all(map(_is_empty, self.rows[r - 1])):
+                full = len(self.stub) > 1 and all(self.labels[r][c] for c in self.stub)
+                if full and self.sizes[r] <= self.body[0] and not any(self.labels[r - 1]):
                     break  # a note below a blank line
                 if full:
                     rows.append(r)  # numbers that are not given
-                elif self._has_label(r, stub):
+                elif self.has_label(r):
                     sections.append(r)
-            elif self._is_data(r, stub, body) or forced:
+            elif self._is_data(r) or forced:
                 rows.append(r)
-            elif len(there) == 1 and not self._has_label(r, stub) and len(body) > 1:
+            elif len(there) == 1 and not self.has_label(r) and len(self.body) > 1:
                 sections.append(r)  # a heading in the middle
             else:
                 break
@@ -728,23 +702,20 @@ class _Grid:
 
     def _check_ragged(self, r: int, head: int) -> None:
         """Raise for a line right below the numbers that looks like one of them, cut short."""
-        texts = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
+        texts = [text for text in self.labels[r] if text]
         label = len(texts) == 1 and re.fullmatch(r"[^\W_][\w+-]{0,19}", texts[0])
         if self.sheet.delimiter and label and self.sizes[r] < self.sizes[head]:
             raise self.cut_short(r, head)
 
     def cut_short(self, r: int, head: int) -> ValueError:
-        return ValueError(
-            Message(
-                "{where}, line {at}: {cells} cells, but the header (line {line}) has {wide}. Quote "
-                "cells that hold the delimiter, or use {delimiter}.",
-                where=self.sheet.where,
-                at=self.lines[r],
-                cells=self.sizes[r],
-                line=self.lines[head],
-                wide=self.sizes[head],
-                delimiter=Argument("delimiter"),
-            )
+        return self.sheet.error(
+            "{where}, line {at}: {cells} cells, but the header (line {line}) has {wide}. Quote "
+            "cells that hold the delimiter, or use {delimiter}.",
+            at=self.lines[r],
+            cells=self.sizes[r],
+            line=self.lines[head],
+            wide=self.sizes[head],
+            delimiter=Argument("delimiter"),
         )
 
 
@@ -760,22 +731,9 @@ def _are_steps(texts: Sequence[str]) -> bool:
     return len(starts) == len(texts) > 2 and steps
 
 
-def _no_numbers(sheet: Sheet, header: list[str]) -> ValueError:
-    return NotATableError(
-        Message(
-            "{where}: which column holds the numbers? Its header is {header}. Name one of them "
-            "'count', 'share' or 'percent' (long form), use {value}, or write a cross-tabulation "
-            "with the names of both variables in its corner: 'smoke \\ age'.",
-            where=sheet.where,
-            header=show(header),
-            value=Argument("value"),
-        )
-    )
-
-
 def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) -> list[Path]:
     """Return the labels over each column, those that span several columns repeated."""
-    labels = [[label_of(grid.rows[r][c]) for c in columns] for r in header]
+    labels = [[grid.labels[r][c] for c in columns] for r in header]
     starts = [False] * len(columns)  # where a label of a row above begins
     for depth, row in enumerate(labels):
         begins = [bool(text) for text in row]
@@ -867,29 +825,32 @@ class _Layout:
         self,
         grid: _Grid,
         block: Block,
-        stub: list[int],
         body: list[int],
         header: list[int],
         rows: list[int],
         sections: list[int],
     ) -> None:
-        self.grid, self.block, self.stub, self.body = grid, block, stub, body
+        self.grid, self.block, self.stub, self.body = grid, block, list(grid.stub), body
         self.header, self.rows, self.sections = header, rows, sections
+        self.labels = grid.labels
         self.pandas = False
-        self.names = [self._name(c) for c in stub]
+        self.names = [self._name(c) for c in self.stub]
 
     def _name(self, c: int) -> str:
-        texts = [label_of(self.grid.rows[r][c]) for r in self.header if r not in self._year_rows]
-        texts = [text for text in texts if text]
-        return texts[-1] if texts else ""
+        texts = [self.labels[r][c] for r in self.header if r not in self._year_rows]
+        return next(filter(None, reversed(texts)), "")
+
+    def _column(self, c: int) -> list[str]:
+        """Return the labels of a column in the rows of numbers."""
+        return [self.labels[r][c] for r in self.rows]
 
     @cached_property
     def _year_rows(self) -> list[int]:
         """Rows of the header that name the years that follow: "Year", "2020", "2021"."""
         found = []
         for r in self.header[1:]:
-            texts = [label_of(self.grid.rows[r][c]) for c in self.body]
-            name = label_of(self.grid.rows[r][self.stub[-1]])
+            texts = [self.labels[r][c] for c in self.body]
+            name = self.labels[r][self.stub[-1]]
             if concept_of_name(name) == "Year" and all(map(_is_year, texts)):
                 found.append(r)
         return found
@@ -911,7 +872,7 @@ class _Layout:
             for r in self.rows
             if any(plain_text(self.grid.rows[r][c]) in self.grid.skip for c in self.stub)
         ]
-        self.block.skipped += [f"row {label_of(self.grid.rows[r][self.stub[0]])!r}" for r in gone]
+        self.block.skipped += [f"row {self.labels[r][self.stub[0]]!r}" for r in gone]
         self.rows = [r for r in self.rows if r not in set(gone)]
 
     def _check_sizes(self) -> None:
@@ -922,8 +883,7 @@ class _Layout:
         wide = self.grid.sizes[head]
         for r in self.rows:
             short = self.grid.sizes[r] <= self.body[-1] and wide > self.body[-1]
-            extra = [c for c in self.grid.rows[r][wide:] if not _is_empty(c)]
-            if short or extra:
+            if short or any(self.labels[r][wide:]):
                 raise self.grid.cut_short(r, head)
 
     # Long form ------------------------------------------------------------------------------
@@ -958,29 +918,24 @@ class _Layout:
         if errors:
             block.errors = [[self.grid.rows[r][errors[0]]] for r in self.rows]
         if keys:
-            block.keys = [label_of(self.grid.rows[r][keys[0]]) for r in self.rows]
+            block.keys = self._column(keys[0])
         return True
 
     def _check_density(self, stub: Sequence[int], value: int) -> None:
         """Raise for rows that look like records, not like the cells of a table."""
         named = is_value_name(self._name(value)) or self.grid.value is not None
-        columns = [[label_of(self.grid.rows[r][c]) for r in self.rows] for c in stub]
-        codes = {
-            tuple(map(column.index, column)) for column in columns
-        }  # of one variable: the same
+        columns = map(self._column, stub)
+        codes = {tuple(map(column.index, column)) for column in columns}  # of one variable: one
         levels = [len(set(code)) for code in codes if len(set(code)) > 1]
         levels = [size for size in levels if size < len(self.rows)] or levels  # or it numbers lines
         if named or len(levels) < 2 or len(self.rows) >= 0.5 * math.prod(levels):
             return
-        raise ValueError(
-            Message(
-                "{where}: the rows may be records, or cells of a table whose numbers are in "
-                "{name!r}. Use {value} if they are cells; records are for {estimate}.",
-                where=self.grid.sheet.where,
-                name=self._name(value),
-                value=Argument("value", self._name(value)),
-                estimate=PythonName("rejoint.estimate"),
-            )
+        raise self.block.sheet.error(
+            "{where}: the rows may be records, or cells of a table whose numbers are in {name!r}. "
+            "Use {value} if they are cells; records are for {estimate}.",
+            name=self._name(value),
+            value=Argument("value", self._name(value)),
+            estimate=PythonName("rejoint.estimate"),
         )
 
     def _is_number_column(self, c: int) -> bool:
@@ -997,7 +952,7 @@ class _Layout:
     def _is_other_number(self, c: int, stub: Sequence[int], value: int) -> bool:
         """Return whether a column has further numbers, not labels; raise if it may be either."""
         name = plain_text(self._name(c))
-        texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
+        texts = self._column(c)
         if is_value_name(name) or unit_word(name):
             return True
         if not all(t.isdecimal() for t in texts if t):
@@ -1014,16 +969,13 @@ class _Layout:
         return False
 
     def _two_uses(self, c: int, value: int) -> ValueError:
-        return ValueError(
-            Message(
-                "{where}: {other!r} may be labels of a variable or numbers beside {name!r}. Use "
-                "{skip} to leave it out, or {value} to use it.",
-                where=self.grid.sheet.where,
-                other=self._name(c),
-                name=self._name(value),
-                skip=Argument("skip", [self._name(c)]),
-                value=Argument("value", self._name(c)),
-            )
+        return self.block.sheet.error(
+            "{where}: {other!r} may be labels of a variable or numbers beside {name!r}. Use {skip} "
+            "to leave it out, or {value} to use it.",
+            other=self._name(c),
+            name=self._name(value),
+            skip=Argument("skip", [self._name(c)]),
+            value=Argument("value", self._name(c)),
         )
 
     def _value_column(self, heads: list[str], plain: list[str]) -> int | None:
@@ -1044,9 +996,7 @@ class _Layout:
             labels = [c for c in others if not self._is_unit(c)]
             if all(self._is_whole(c) for c in labels) and not self._add_up(labels, named[0]):
                 return named[0]
-            whole = all(
-                label_of(self.grid.rows[r][c]).isdecimal() for r in self.rows for c in labels
-            )
+            whole = all(text.isdecimal() for c in labels for text in self._column(c))
             if whole and not self._is_told_apart() and self._is_unique([*self.stub, *labels]):
                 return named[0]
         return None
@@ -1057,15 +1007,14 @@ class _Layout:
 
     def _is_whole(self, c: int) -> bool:
         """Return whether numbers of a column may be labels: few whole ones, each several times."""
-        texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
-        texts = [text for text in texts if text]
+        texts = [text for text in self._column(c) if text]
         few = len(set(texts)) <= max(len(texts) / 2, 2) or all(_is_year(t) for t in texts)
         numbers = [t for t in texts if _kind(t, self.grid.marks) == "number"]
         return few and all(t.isdecimal() for t in numbers)
 
     def _add_up(self, columns: Sequence[int], value: int) -> bool:
         """Return whether numbers of several columns add up to 100, or to the value, in all rows."""
-        lines = [[label_of(self.grid.rows[r][c]) for c in (*columns, value)] for r in self.rows]
+        lines = [[self.labels[r][c] for c in (*columns, value)] for r in self.rows]
         if len(columns) < 2 or not all(text.isdecimal() for line in lines for text in line):
             return False
         sums = [(sum(map(int, line[:-1])), int(line[-1])) for line in lines]
@@ -1083,7 +1032,7 @@ class _Layout:
         return any(self._indent(r, self.stub[0]) for r in self.rows)
 
     def _is_unique(self, columns: Sequence[int]) -> bool:
-        labels = [tuple(label_of(self.grid.rows[r][c]) for c in columns) for r in self.rows]
+        labels = [tuple(self.labels[r][c] for c in columns) for r in self.rows]
         return len(set(labels)) == len(labels)
 
     # Cross-tabulations ----------------------------------------------------------------------
@@ -1099,7 +1048,7 @@ class _Layout:
         if block.row_names:
             block.row_names[-1], block.column_names[-1] = split_corner(block.row_names[-1])
             block.corner = bool(block.column_names[-1])
-        corner = [label_of(self.grid.rows[r][self.stub[-1]]) for r in header]
+        corner = [self.labels[r][self.stub[-1]] for r in header]
         if len(corner) != len(block.column_names):
             pass  # labels that hold several
         elif self.pandas:  # the names of columns stand in the corner
@@ -1153,10 +1102,7 @@ class _Layout:
 
         A row that has a new label further left, and none here, is a total.
         """
-        labels = [
-            [_bare(_BULLET.sub("", label_of(self.grid.rows[r][c]))) for c in stub]
-            for r in self.rows
-        ]
+        labels = [[_bare(_BULLET.sub("", self.labels[r][c])) for c in stub] for r in self.rows]
         printed = [list(row) for row in labels]
         for k in range(len(stub) - 1):
             if self._is_filled([row[k] for row in printed]):
@@ -1171,15 +1117,12 @@ class _Layout:
         above = [r for r in self.sections if r < first]
         others = [r for r in self.sections if r > first]
         if len(above) == 1 and not others and len(self.header) >= 1:
-            names = [label_of(self.grid.rows[above[0]][c]) for c in stub]
+            names = [self.labels[above[0]][c] for c in stub]
             named = any(self.names) or len(stub) > 1
             if all(names) and named and not self._has_indents():
                 self.pandas = len(stub) == 1
                 self.sections = [r for r in self.sections if r != above[0]]
                 self.block.row_names = names
-
-    def _is_filled_down(self, stub: Sequence[int]) -> bool:
-        return self._is_filled([label_of(self.grid.rows[r][stub[0]]) for r in self.rows])
 
     def _is_filled(self, column: list[str]) -> bool:
         """Return whether empty labels repeat the one above: each is printed once, at its first."""
@@ -1187,8 +1130,7 @@ class _Layout:
         return "" in column and bool(column[0]) and not twice
 
     def _section_label(self, r: int) -> str:
-        texts = [label_of(c) for c in self.grid.rows[r] if not _is_empty(c)]
-        text = texts[0] if texts else ""
+        text = next(filter(None, self.labels[r]), "")
         return "" if len(text) > 80 or _NOTE.fullmatch(text) else text
 
     def _indent(self, r: int, c: int) -> int:

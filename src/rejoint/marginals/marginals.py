@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import sum_to
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
@@ -275,9 +276,9 @@ class Marginals:
                 f"No table with records holds {asked} together: count or give one, or fit a "
                 "model, which has every table."
             )
-        gone = tuple(axis for axis, n in enumerate(self.index_subsets[best]) if n not in subset)
         # Sums of whole numbers are exact, so the division comes last.
-        share = self.counts_of(best).sum(axis=gone) / self.totals[best]
+        counts = sum_to(self.counts_of(best), self.index_subsets[best], subset)
+        share = counts / self.totals[best]
         return _in_order(share, self.domain.indices(asked))
 
     @classmethod

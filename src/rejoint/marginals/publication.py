@@ -161,25 +161,36 @@ class Draft:
     mean: str = ""  # a total between the numbers that it is of
 
     @property
+    def claims(self) -> list[Margin]:
+        """All printed totals: the margins, and the grand total as one that keeps no axis."""
+        return [*self.margins, *([] if self.total is None else [((), np.array(self.total))])]
+
+    @property
     def said(self) -> Mapping[str, str]:
         """What comments of its file say."""
         return self.block.sheet.said
 
     def scale(self, by: float) -> None:
         """Multiply all numbers."""
-        facet = self.facet
-        changed = {key: getattr(facet, key) * by for key in ("values", "low", "high")}
-        sums = [(at, value * by) for at, value in facet.sums]
-        self.facet = replace(facet, grain=facet.digit * by, sums=sums, **changed)
+        sums = [(at, value * by) for at, value in self.facet.sums]
+        self.facet = replace(self.facet.times(by, by), sums=sums)
         self.margins = [(axes, claims * by) for axes, claims in self.margins]
         self.total = None if self.total is None else self.total * by
 
-    def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
-        """Return an error about the table, or about the labels of one of its axes."""
+    def message(self, template: str, /, axis: int | None = None, **fields: Any) -> Message:
+        """Return a message about the table, or about the labels of one of its axes."""
         known = [] if axis is None else self.facet.labels[axis]
         name = "" if axis is None else self.facet.names[axis] or "/".join(known[:2])
         said = {"where": self.reading.where, "name": name, "none": Argument("totals", "none")}
-        return ValueError(Message(template, **{**said, **fields}))
+        return Message(template, **{**said, **fields})
+
+    def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
+        """Return an error about the table, or about the labels of one of its axes."""
+        return ValueError(self.message(template, axis, **fields))
+
+    def remark(self, template: str, /, **fields: Any) -> None:
+        """Remark on the table."""
+        remark(self.message(template, **fields))
 
 
 @dataclass(frozen=True)
@@ -237,11 +248,8 @@ def read_files(
                 "not numbers. A table has at least one variable of two levels."
             )
     tables = [_as_table(draft, how) for draft in drafts]
-    weights = {
-        table.names: _number_said(draft, "weight")
-        for table, draft in zip(tables, drafts, strict=True)
-        if "weight" in draft.said
-    }
+    told = {tuple(draft.facet.names): _number_said(draft, "weight") for draft in drafts}
+    weights = {names: weight for names, weight in told.items() if weight is not None}
     return TableFiles(tuple(typed(tables, domain)), weights, tuple(d.reading for d in drafts))
 
 
@@ -430,16 +438,13 @@ def _check_same_columns(
     for name, column in zip(names, columns, strict=True):
         before = seen.setdefault(tuple(map(list(column).index, column)), name)
         if before != name and len(set(column)) > 2:
-            raise ValueError(
-                Message(
-                    "{where}: {one!r} and {other!r} have one label for each of the other's, so "
-                    "they are one variable under two names, or all other combinations are zero. "
-                    "Use {skip} to keep one of them; if they are two variables, list the zeros.",
-                    where=block.sheet.where,
-                    one=before,
-                    other=name,
-                    skip=Argument("skip", [before]),
-                )
+            raise block.sheet.error(
+                "{where}: {one!r} and {other!r} have one label for each of the other's, so "
+                "they are one variable under two names, or all other combinations are zero. "
+                "Use {skip} to keep one of them; if they are two variables, list the zeros.",
+                one=before,
+                other=name,
+                skip=Argument("skip", [before]),
             )
 
 
@@ -678,9 +683,7 @@ def _apply_base(draft: Draft, how: ReadOptions) -> None:
     if len(facet.names) < 2 or how.kind in ("counts", "shares"):
         return
     for axis in range(len(facet.names)):
-        labels = facet.labels[axis]
-        lines = np.moveaxis(facet.values, axis, 0)
-        flat = lines.reshape(len(labels), -1)
+        labels, flat = facet.labels[axis], facet.by_level(axis)
         if len(labels) < 3 or flat.shape[1] < 2 or np.isnan(flat).any():
             continue
         for b in (0, len(labels) - 1):
@@ -693,17 +696,9 @@ def _apply_base(draft: Draft, how: ReadOptions) -> None:
             if len(part) < 2 or np.any(np.abs(sums - 100) > max(facet.digit * len(part), 0.11)):
                 continue
             base = np.expand_dims(np.take(facet.values, b, axis), axis)
-            kept = facet.take(axis, part)
             draft.reading.skipped.append(f"{labels[b]!r} (the number behind the percentages)")
-            draft.facet = replace(
-                kept,
-                values=kept.values * base / 100.0,
-                low=kept.low * base / 100.0,
-                high=kept.high * base / 100.0,
-                percent=False,
-                units=["n"],
-                grain=facet.digit * float(base.max()) / 100.0,
-            )
+            kept = facet.take(axis, part).times(base / 100.0, float(base.max()) / 100.0)
+            draft.facet = replace(kept, percent=False, units=["n"])
             draft.reading.notes.append("percentages times the number behind them")
             return
 
@@ -723,10 +718,9 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
             draft.reading.skipped.append(f"{coarse} (another division of {labels[total]!r})")
     for axis, sums in enumerate(every):
         draft.facet = draft.facet.take(axis, sums.leaves)
-    known = np.where(facet.lines > 0, facet.values, np.nan)
-    _keep_margins(draft, known, every)
+    _keep_margins(draft, facet.printed, every)
     if np.isnan(draft.facet.values).any():
-        draft.facet.sums = _sums_of_parts(known, every)
+        draft.facet.sums = _sums_of_parts(facet.printed, every)
     if not how.noisy:
         _check_totals(draft)
 
@@ -858,8 +852,7 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
     Raise for a total that is far from the sum of the others in most lines, whatever is left out.
     """
     facet, labels = draft.facet, draft.facet.labels[axis]
-    values = np.where(facet.lines > 0, facet.values, np.nan)
-    lines = facet.by_level(axis, values)
+    lines = facet.by_level(axis, facet.printed)
 
     def misfit(kept: Sequence[int]) -> float:
         gap = np.abs(lines[list(kept)].sum(axis=0) - lines[place])
@@ -894,25 +887,24 @@ def _independent_sums(facet: Facet, axis: int) -> Sums:
     alone = sums_of(part, axis, is_total_word, facet)
     if alone.children == every.children or part.values.shape == facet.values.shape:
         return every
-    lines = np.moveaxis(part.values, axis, -1).reshape(-1, len(facet.labels[axis]))
+    lines = part.by_level(axis)
     lost = tuple((i, run) for i, run in every.children.items() if i not in alone.children)
-    untested = [np.isnan(lines[:, [i, *run]]).any(axis=1).all() for i, run in lost]
+    untested = [np.isnan(lines[[i, *run]]).any(axis=0).all() for i, run in lost]
     if all(untested):
         return every
     return replace(alone, doubtful=(*alone.doubtful, *lost))
 
 
 def _are_equal(facet: Facet, axis: int, at: Sequence[int]) -> bool:
-    lines = np.take(facet.values, at, axis)
-    return bool(np.all(np.ptp(np.nan_to_num(lines, nan=-1.0), axis=axis) <= facet.digit))
+    lines = facet.by_level(axis)[list(at)]
+    return bool(np.all(np.ptp(np.nan_to_num(lines, nan=-1.0), axis=0) <= facet.digit))
 
 
 def _check_unlabelled(draft: Draft, axis: int, place: int, rest: Sequence[int]) -> None:
     """Raise for numbers without a label that are not the sum of the others."""
     facet = draft.facet
-    values = np.where(facet.lines > 0, facet.values, np.nan)
-    claim = np.take(values, place, axis)
-    gap = np.abs(np.take(values, rest, axis).sum(axis=axis) - claim)
+    lines = facet.by_level(axis, facet.printed)
+    gap = np.abs(lines[list(rest)].sum(axis=0) - lines[place])
     if np.any(gap > facet.digit * np.sqrt(len(rest) + 1.0) + 1e-9):
         line = int(np.take(facet.lines, place, axis).max())
         raise ValueError(
@@ -1108,27 +1100,14 @@ def _check_totals(draft: Draft) -> None:
     """Remark on the total that is furthest from the sum of its cells."""
     facet = draft.facet
     _check_nil(draft)
-    wrong: list[tuple[float, str]] = []
-    for axes, claims in draft.margins:
-        lines = np.moveaxis(facet.values, axes, range(len(axes)))
-        for cell in np.ndindex(claims.shape):
-            said = ", ".join(
-                f"{facet.names[a]}={facet.labels[a][i]!r}" for a, i in zip(axes, cell, strict=True)
-            )
-            claim = float(claims[cell])
-            wrong += _compare(facet, f"the total of {said}", lines[cell].ravel(), claim)
-    if draft.total is not None:
-        wrong += _compare(facet, "the grand total", facet.values.ravel(), draft.total)
+    wrong = [each for axes, claims in draft.claims for each in _wrong_totals(facet, axes, claims)]
     base = rounding_base(facet.values) if facet.whole else 1.0
     if base > 1.0 and not wrong and _is_off(draft):
-        remark(
-            Message(
-                "{where}: all numbers are multiples of {base:g}, and totals are off by as much as "
-                "rounding makes them. Use {rounded} if they were rounded.",
-                where=draft.reading.where,
-                base=base,
-                rounded=Argument("rounded", int(base)),
-            )
+        draft.remark(
+            "{where}: all numbers are multiples of {base:g}, and totals are off by as much as "
+            "rounding makes them. Use {rounded} if they were rounded.",
+            base=base,
+            rounded=Argument("rounded", int(base)),
         )
     if wrong:
         _, words = max(wrong)
@@ -1148,10 +1127,8 @@ def _check_nil(draft: Draft) -> None:
     base = rounding_base(facet.values, 3) if facet.whole else facet.digit
     slack = (0.0 if base == 1.0 else 1.5 * base * np.sqrt(facet.values.size)) + 1e-9
     for axes, claims in draft.margins:
-        others = tuple(k for k in range(facet.values.ndim) if k not in axes)
-        gap = claims - facet.values.sum(axis=others)  # NaN where a cell is not known
-        missing = gap > slack
-        if missing.any() and np.all(np.any(nil, axis=others) | ~missing):
+        missing = claims - facet.sum_to(axes) > slack  # false where a cell is not known
+        if missing.any() and np.all((facet.sum_to(axes, nil) > 0) | ~missing):
             raise draft.error(
                 "{where}: '-' is nil by custom, but the totals of its lines are larger than "
                 "the sums of the other numbers. Use {gone} if it stands for a number that is "
@@ -1162,29 +1139,33 @@ def _check_nil(draft: Draft) -> None:
 
 def _is_off(draft: Draft) -> bool:
     """Return whether a total is not exactly the sum of its cells."""
-    values = draft.facet.values
-    for axes, claims in draft.margins:
-        others = tuple(k for k in range(values.ndim) if k not in axes)
-        if np.any(np.abs(values.sum(axis=others) - claims) > 1e-9):  # false where not known
-            return True
-    return draft.total is not None and bool(abs(values.sum() - draft.total) > 1e-9)
+    facet = draft.facet
+    gaps = (facet.sum_to(axes) - claims for axes, claims in draft.claims)
+    return any(bool(np.any(np.abs(gap) > 1e-9)) for gap in gaps)  # false where not known
 
 
-def _compare(facet: Facet, what: str, cells: Array, claim: float) -> list[tuple[float, str]]:
-    """Return the difference if cells cannot add up to the total, even if each is rounded."""
-    if np.isnan(claim):
-        return []
-    known = cells[~np.isnan(cells)]
-    found, whole = float(known.sum()), len(known) == len(cells)
-    slack = 0.5 * facet.digit * (len(known) + 1) + 1e-9 * abs(claim)
+def _wrong_totals(facet: Facet, axes: tuple[int, ...], claims: Array) -> list[tuple[float, str]]:
+    """Return the totals to which cells cannot add up, even if each is rounded, and by how much."""
+    known = ~np.isnan(facet.values)
+    number = facet.sum_to(axes, known.astype(float))
+    found = facet.sum_to(axes, np.where(known, facet.values, 0.0))
+    whole = number * claims.size == facet.values.size
+    slack = 0.5 * facet.digit * (number + 1)
     if facet.whole:
         base = rounding_base(facet.values)
-        slack = (1e-9 if base == 1.0 else 1.5 * base * (len(known) + 1)) + 1e-9 * abs(claim)
-    if found - claim > slack or (whole and claim - found > slack):
-        sign = "add up to" if whole else "that are known add up to"
-        words = f"{what} is given as {claim:.10g}, but its cells {sign} {found:.10g}"
-        return [(abs(found - claim), words)]
-    return []
+        slack = np.full_like(number, 1e-9) if base == 1.0 else 1.5 * base * (number + 1)
+    slack = slack + 1e-9 * np.abs(claims)
+    wrong = (found - claims > slack) | (whole & (claims - found > slack))  # false where not known
+    said = []
+    for cell in zip(*np.nonzero(wrong), strict=True) if axes else [()] * int(wrong):
+        at = ", ".join(
+            f"{facet.names[a]}={facet.labels[a][i]!r}" for a, i in zip(axes, cell, strict=True)
+        )
+        what = f"the total of {at}" if axes else "the grand total"
+        sign = "add up to" if whole[cell] else "that are known add up to"
+        words = f"{what} is given as {claims[cell]:.10g}, but its cells {sign} {found[cell]:.10g}"
+        said.append((float(abs(found[cell] - claims[cell])), words))
+    return said
 
 
 # Kinds ------------------------------------------------------------------------------------
@@ -1309,21 +1290,15 @@ def _prove_kind(draft: Draft, clues: _Clues) -> None:
         )
     _check_battery(draft)
     if draft.reading.proof == "sizes":
-        remark(
-            Message(
-                "{where}: no total and no word such as 'Number' says what the numbers are. They "
-                "are taken as counts.",
-                where=draft.reading.where,
-            )
+        draft.remark(
+            "{where}: no total and no word such as 'Number' says what the numbers are. They "
+            "are taken as counts.",
         )
     if clues.one == 100.0 and not (clues.counted or clues.fractions):
-        remark(
-            Message(
-                "{where}: the numbers add up to 100. They are taken as counts; use {kind} if they "
-                "are percentages.",
-                where=draft.reading.where,
-                kind=Argument("kind", "percent"),
-            )
+        draft.remark(
+            "{where}: the numbers add up to 100. They are taken as counts; use {kind} if they "
+            "are percentages.",
+            kind=Argument("kind", "percent"),
         )
 
 
@@ -1466,10 +1441,12 @@ def _total_share(draft: Draft) -> float:
 def _adds_up(draft: Draft, given: tuple[int, ...]) -> float:
     """Return 1, 100 or 1,000 if the numbers of each group add up to it within rounding, else 0."""
     facet = draft.facet
-    others = tuple(k for k in range(len(facet.names)) if k not in given)
-    sums = np.atleast_1d(np.nansum(facet.values, axis=others))
-    full = ~np.atleast_1d(np.isnan(facet.values).any(axis=others))
-    used = np.atleast_1d((facet.values > 0).any(axis=others))
+    gone = np.isnan(facet.values)
+    sums, lost, there = (
+        np.atleast_1d(facet.sum_to(given, array))
+        for array in (np.where(gone, 0.0, facet.values), gone, facet.values > 0)
+    )
+    full, used = lost == 0, there > 0
     for axes, claims in draft.margins if given else ():  # printed totals of groups with gaps
         if axes == given:
             told = ~full & ~np.isnan(claims)
@@ -1546,15 +1523,12 @@ def _name_by_labels(drafts: Sequence[Draft]) -> None:
                 if other.block is draft.block:
                     names = zip(other.facet.names, other.facet.labels, strict=True)
                     other.facet.names = [made if (n, x) == (own, labels) else n for n, x in names]
-            remark(
-                Message(
-                    "{where}: the variable of the labels {labels} has no name and is called "
-                    "{made!r}. Use {same} to name it.",
-                    where=draft.reading.where,
-                    labels=show(labels),
-                    made=made,
-                    same=_name_option(draft, labels, ()),
-                )
+            draft.remark(
+                "{where}: the variable of the labels {labels} has no name and is called "
+                "{made!r}. Use {same} to name it.",
+                labels=show(labels),
+                made=made,
+                same=_name_option(draft, labels, ()),
             )
         twice = [n for n in facet.names if facet.names.count(n) > 1]
         if twice:
@@ -1605,11 +1579,10 @@ def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Va
     """Return the error for labels whose variable no file names, with the names that it may have."""
     value = next((label for label in labels if is_value_name(label)), None)
     parts: list[str] = [
-        Message(
+        draft.message(
             "{where}: the labels {labels} belong to a variable that the file does not name, or are "
             "different numbers, such as births and deaths. Use {same} if each case has one of "
             "them, or {skip} to keep one of different numbers.",
-            where=draft.reading.where,
             labels=show(labels),
             same=_name_option(draft, labels, drafts),
             skip=Argument("skip", list(labels[1:4]) + [...] * (len(labels) > 4)),
@@ -1675,8 +1648,7 @@ def _make_joint(drafts: Sequence[Draft]) -> None:
             )
         shape = [len(known) if k in draft.given else 1 for k, known in enumerate(facet.labels)]
         factor = weight.reshape(shape) / draft.whole
-        changed = {key: getattr(facet, key) * factor for key in ("values", "low", "high")}
-        draft.facet = replace(facet, grain=facet.digit / draft.whole, **changed)
+        draft.facet = facet.times(factor, 1.0 / draft.whole)
         gone = np.isnan(facet.values).any()  # their sum is known in each group
         draft.margins = [(draft.given, weight)] if gone else []
         draft.total, draft.whole, draft.given = 1.0 if gone else None, 1.0, ()
@@ -1692,10 +1664,7 @@ def _shares_from(
         axes = [facet.names.index(name) for name in names]
         if any(set(facet.labels[a]) != set(known) for a, known in zip(axes, labels, strict=True)):
             continue
-        gone = tuple(k for k in range(len(facet.names)) if k not in axes)
-        table = facet.values.sum(axis=gone)
-        kept = [k for k in range(len(facet.names)) if k in axes]
-        table = table.transpose([kept.index(a) for a in axes])
+        table = facet.sum_to(axes).transpose(np.argsort(np.argsort(axes)))
         for axis, (a, known) in enumerate(zip(axes, labels, strict=True)):
             table = np.take(table, [facet.labels[a].index(text) for text in known], axis)
         return np.asarray(table / table.sum())
@@ -1708,6 +1677,7 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
     names = tuple(facet.names)
     unknown = np.isnan(facet.values)
     shares = draft.kind == "shares"
+    error = _number_said(draft, "standard error")
     table = LabelledTable(
         names,
         tuple(map(tuple, facet.labels)),
@@ -1718,6 +1688,8 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
         percent=shares and draft.whole >= 100.0,
         digit=facet.digit,
         noisy=how.noisy,
+        records=_number_said(draft, "records"),
+        error=facet.standard_error if error is None else error,
         source=draft.reading.where,
         total=draft.total,
         sums=tuple(facet.sums),
@@ -1728,25 +1700,18 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
             for axes, claims in draft.margins
         ),
     )
-    if facet.errors is not None:
-        errors = facet.errors[~np.isnan(facet.errors)]
-        if len(errors):
-            table = replace(table, error=float(np.sqrt(np.mean(np.square(errors)))))
     draft.reading.names = names
     draft.reading.totals = [f"{names[axis]}={label}" for axis, label in draft.totals]
     draft.reading.levels = tuple(map(tuple, facet.labels))
     known = draft.total if unknown.any() and draft.total is not None else None
     draft.reading.total = float(np.nansum(facet.values)) if known is None else known
-    changes: dict[str, Any] = {}
-    for key, field_ in (("records", "records"), ("standard error", "error")):
-        if key in draft.said:
-            changes[field_] = _number_said(draft, key)
-    if "weight" in draft.said:
-        _number_said(draft, "weight")
-    return replace(table, **changes)
+    return table
 
 
-def _number_said(draft: Draft, key: str) -> float:
+def _number_said(draft: Draft, key: str) -> float | None:
+    """Return the number that a comment of the file says, None where it says nothing."""
+    if key not in draft.said:
+        return None
     try:
         number = float(draft.said[key])
     except ValueError:

@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 from rejoint.domain.labels import natural_order
+from rejoint.messages import Message
 from rejoint.records.delimited import (
     DELIMITERS,
     Dialect,
@@ -283,6 +284,10 @@ class Sheet:
     def where(self) -> str:
         """The file and, where it has several, the sheet."""
         return f"{self.source}, sheet {self.name!r}" if self.name else self.source
+
+    def error(self, template: str, /, **fields: Any) -> ValueError:
+        """Return an error about the sheet, which its message calls ``{where}``."""
+        return ValueError(Message(template, where=self.where, **fields))
 
 
 def list_files(paths: Paths) -> list[Source]:

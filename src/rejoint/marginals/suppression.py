@@ -9,14 +9,16 @@ Tables to hand out are protected in the same terms: small counts become unknown 
 ones, so that sums do not give them away.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import outer_product, sum_to
 from rejoint.model import FloatArray
 
 if TYPE_CHECKING:
@@ -259,12 +261,8 @@ def start_fill(
 def _independent(table: FloatArray, shape: Sequence[int]) -> FloatArray:
     """Return the product of the shares of each variable, flat."""
     dense = table.reshape(tuple(shape)) / table.sum()
-    product = np.ones(())
-    for axis in range(dense.ndim):
-        one = dense.sum(axis=tuple(a for a in range(dense.ndim) if a != axis))
-        product = np.multiply.outer(product, np.maximum(one, 0.0))
-    flat: FloatArray = product.ravel()
-    return flat
+    axes = range(dense.ndim)
+    return outer_product(np.maximum(sum_to(dense, axes, (axis,)), 0.0) for axis in axes).ravel()
 
 
 def fill_unknown(store: "Marginals", model: Any) -> "Marginals":
@@ -292,7 +290,7 @@ def fill_unknown(store: "Marginals", model: Any) -> "Marginals":
 
 
 Mask = NDArray[np.bool_]
-LineSum = tuple[NDArray[np.intp], float]
+LineSum = tuple[Places, float]
 
 #: Hidden cells of a table up to which it is computed what all its totals together determine.
 _MOST_HIDDEN = 300
@@ -380,18 +378,20 @@ def protect(
     return Protection(made, first, every - first, np.array(distance))
 
 
-def _line_sums(counts: FloatArray, places: NDArray[np.intp]) -> tuple[LineSum, ...]:
+def _lines(shape: Sequence[int]) -> Iterator[tuple[int, Places]]:
+    """Yield the lines of a table: the axis that each runs along, and the positions of its cells."""
+    places = np.arange(prod(shape)).reshape(tuple(shape))
+    for axis, size in enumerate(shape):
+        for line in np.moveaxis(places, axis, -1).reshape(-1, size):
+            yield axis, line
+
+
+def _line_sums(counts: FloatArray, places: Places) -> tuple[LineSum, ...]:
     """Return the sums of hidden cells that totals of a table give, which are taken as known."""
     number = np.full(counts.size, -1)
     number[places] = np.arange(len(places))
-    index = np.arange(counts.size).reshape(counts.shape)
-    found = []
-    for axis in range(counts.ndim):
-        for line in np.moveaxis(index, axis, -1).reshape(-1, counts.shape[axis]):
-            inside = line[number[line] >= 0]
-            if len(inside):
-                found.append((number[inside], float(counts.ravel()[inside].sum())))
-    return tuple(found)
+    inside = (line[number[line] >= 0] for _, line in _lines(counts.shape))
+    return tuple((number[at], float(counts.ravel()[at].sum())) for at in inside if len(at))
 
 
 def _rounded(table: FloatArray, base: int, rng: np.random.Generator) -> FloatArray:
@@ -422,15 +422,9 @@ def _hide_exposed(counts: FloatArray, small: Mask, hidden: Mask, min_count: int)
     few = small.ravel()[cells]
     if not few.any() or len(cells) > _MOST_HIDDEN or hidden.all():
         return False
-    number = np.full(counts.size, -1)
-    number[cells] = np.arange(len(cells))
-    rows, sums, places = [], [], np.arange(counts.size).reshape(counts.shape)
-    for axis in range(counts.ndim):
-        for line in np.moveaxis(places, axis, -1).reshape(-1, counts.shape[axis]):
-            inside = line[number[line] >= 0]
-            if len(inside):
-                rows.append(np.bincount(number[inside], minlength=len(cells)))
-                sums.append(counts.ravel()[inside].sum())
+    known = _line_sums(counts, cells)
+    rows = [np.bincount(members, minlength=len(cells)) for members, _ in known]
+    sums = [value for _, value in known]
     bounds = [(1.0, min_count - 1.0) if one else (0.0, None) for one in few]
     for k in np.flatnonzero(few):
         goal = np.zeros(len(cells))
@@ -453,25 +447,23 @@ def _hide_exposed(counts: FloatArray, small: Mask, hidden: Mask, min_count: int)
 def _hide_lines(counts: FloatArray, small: Mask, hidden: Mask, min_count: int) -> bool:
     """Hide one more cell of each line whose total would narrow down a small count in it."""
     changed = False
-    places = np.arange(counts.size).reshape(counts.shape)
     flat, few, gone = counts.ravel(), small.ravel(), hidden.reshape(-1)  # gone writes to hidden
-    for axis in range(counts.ndim):
-        for line in np.moveaxis(places, axis, -1).reshape(-1, counts.shape[axis]):
-            if not gone[line].any() or len(line) < 2:
-                continue
-            if _is_safe(flat[line], few[line], gone[line], min_count):
-                continue
-            free = line[~gone[line]]
-            free = free[flat[free] > 0] if (flat[free] > 0).any() else free
-            if len(free):
-                # The smallest one, of those that leave no other line with a single hidden cell.
-                alone = np.zeros(len(free))
-                for a in set(range(counts.ndim)) - {axis}:
-                    lonely = ~np.broadcast_to(hidden.any(axis=a, keepdims=True), counts.shape)
-                    alone += lonely.ravel()[free]
-                best = np.lexsort((flat[free], alone))[0]
-                gone[free[best]] = True
-                changed = True
+    for axis, line in _lines(counts.shape):
+        if not gone[line].any() or len(line) < 2:
+            continue
+        if _is_safe(flat[line], few[line], gone[line], min_count):
+            continue
+        free = line[~gone[line]]
+        free = free[flat[free] > 0] if (flat[free] > 0).any() else free
+        if len(free):
+            # The smallest one, of those that leave no other line with a single hidden cell.
+            alone = np.zeros(len(free))
+            for a in set(range(counts.ndim)) - {axis}:
+                lonely = ~np.broadcast_to(hidden.any(axis=a, keepdims=True), counts.shape)
+                alone += lonely.ravel()[free]
+            best = np.lexsort((flat[free], alone))[0]
+            gone[free[best]] = True
+            changed = True
     return changed
 
 

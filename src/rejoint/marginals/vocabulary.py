@@ -416,18 +416,17 @@ _NO_NAMES = {
     *("row labels", "gegenstand", "libelle", "voce", "descripcion", "onderwerp", "subject"),
     "topic",
 }
-_SEXES = re.compile(
-    r"(?:males?|females?|m[ae]n|wom[ae]n|boys?|girls?|m|f|w|mann(?:er|lich)?|frau(?:en)?|weiblich|"
-    r"hommes?|femmes?|hombres?|mujeres?|varones|mannen|vrouwen|menn|kvinner|kvinnor|maschi|"
-    r"femmine|masculin|feminin|mezczyzni|kobiety|masculino|femenino|mand|kvinde|other|divers|"
-    r"maschile|femminile|homens|mulheres|maend|mænd|kvinder|miehet|naiset|muzi|zeny|muzske|"
-    r"zenske|ferfi(?:ak)?|erkek|kad[i\u0131]n|feminino)\+?"
+_MALE = (
+    r"males?|m[ae]n|boys?|m|mann(?:er|lich)?|muzi|muzske|homens|maend|mænd|miehet|ferfi(?:ak)?|"
+    r"erkek|hommes?|hombres?|varones|mannen|menn|maschi|masculin|masculino|mezczyzni|maschile|mand"
 )
-MALE = re.compile(
-    r"(?:males?|m[ae]n|boys?|m|mann(?:er|lich)?|muzi|muzske|homens|maend|mænd|miehet|ferfi(?:ak)?|"
-    r"erkek|hommes?|hombres?|varones|mannen|menn|maschi|masculin|masculino|mezczyzni|maschile|"
-    r"mand)\+?"
+_FEMALE = (
+    r"females?|wom[ae]n|girls?|f|w|frau(?:en)?|weiblich|femmes?|mujeres?|vrouwen|kvinner|kvinnor|"
+    r"femmine|feminin|kobiety|femenino|kvinde|femminile|mulheres|kvinder|naiset|zeny|zenske|"
+    r"kad[i\u0131]n|feminino"
 )
+MALE = re.compile(rf"(?:{_MALE})\+?")
+_SEXES = re.compile(rf"(?:{_MALE}|{_FEMALE}|other|divers)\+?")
 _AGES = re.compile(
     r".*\d+\s*(?:-|\u2013|to|bis|bis unter|a|à|tot|till|until)\s*(?:under\s*)?\d+.*|"
     r".*\d+\s*(?:\+|and (?:over|more|above|older)|or (?:over|more|older)|years? and over|"

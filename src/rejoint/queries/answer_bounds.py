@@ -9,13 +9,13 @@ Where the program is still too large, the range over joints of fewer variables i
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations
 from math import inf, isfinite, nan, prod
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rejoint.arrays import parts_of, sum_to
 from rejoint.model import FloatArray
 from rejoint.queries.cell_program import (
     HIGHS_CELLS,
@@ -285,9 +285,13 @@ class _Range:
     has_records: bool
 
     def __post_init__(self) -> None:
-        exact = [table for table in self.limits if table.is_exact]
-        self.is_relaxed = self.is_noisy or not agree(exact, self.moments)
+        self.is_relaxed = False
+        self.is_relaxed = self.is_noisy or not agree(self._exact(self.limits), self.moments)
         self._forget()
+
+    def _exact(self, limits: Iterable[TableLimits]) -> list[TableLimits]:
+        """Return the tables whose cells are known; none where all may give way."""
+        return [] if self.is_relaxed else [table for table in limits if table.is_exact]
 
     def _forget(self) -> None:
         self._programs: dict[frozenset[int], tuple[CellProgram, float]] = {}
@@ -315,8 +319,8 @@ class _Range:
 
     def _published(self, ratio: _Ratio) -> AnswerBounds | None:
         """Return the answer where one exact table holds all variables."""
-        for table in () if self.is_relaxed else self.limits:
-            if table.is_exact and ratio.variables <= set(table.subset):
+        for table in self._exact(self.limits):
+            if ratio.variables <= set(table.subset):
                 value = ratio.factor * ratio.of_table(table.subset, table.low)
                 text = _IMPOSSIBLE if np.isnan(value) else _EVERY
                 return AnswerBounds(value, value, True, 0.0, text)
@@ -384,8 +388,7 @@ class _Range:
 
     def _knows(self, vectors: Vectors) -> bool:
         """Return whether an exact table holds these variables."""
-        exact = (table for table in self.limits if table.is_exact and not self.is_relaxed)
-        return any(set(vectors) <= set(table.subset) for table in exact)
+        return any(set(vectors) <= set(table.subset) for table in self._exact(self.limits))
 
     def _near(self, ratio: _Ratio, seconds: float) -> frozenset[int]:
         """Return the asked variables and those most dependent on them, as many as are quick."""
@@ -481,11 +484,11 @@ class _Range:
             limits, moments = self._within(kept)
             edges = [*(t.subset for t in limits), *(m.variables for m in moments), self.asked]
             tree = JunctionTree.of(self.shape, edges, _MOST_CELLS)
-            exact = [] if self.is_relaxed else [t for t in limits if t.is_exact]
+            exact = self._exact(limits)
             tree = tree.pruned(self.asked, [table.subset for table in exact])
             limits = _inside(tree, limits, exact)
             moments = [m for m in moments if _is_inside(tree, m.variables)]
-            known = [t.subset for t in limits if t.is_exact and not self.is_relaxed]
+            known = [table.subset for table in self._exact(limits)]
             limited = [t.subset for t in limits if self.is_relaxed or not t.is_exact]
             rows = number_of_rows(self.shape, tree, known, limited)
             self._parts[kept] = _Part(limits, moments, tree, tree.cells(self.shape), rows)
@@ -495,7 +498,7 @@ class _Range:
         moments = [moment for moment in self.moments if set(moment.variables) <= kept]
         if self.is_relaxed:
             return _with_margins(_restricted(self.limits, kept)), moments
-        exact = [table for table in self.limits if table.is_exact]
+        exact = self._exact(self.limits)
         others = _restricted([t for t in self.limits if not t.is_exact], kept)
         free = [m for m in moments if not any(set(m.variables) <= set(t.subset) for t in exact)]
         edges = [*(table.subset for table in others), *(m.variables for m in free)]
@@ -554,8 +557,7 @@ def _with_margins(limits: Sequence[TableLimits]) -> list[TableLimits]:
     found: dict[tuple[object, ...], TableLimits] = {}
     for table in limits:
         found[table.subset, id(table)] = table
-        sizes = range(1, min(len(table.subset), _MARGIN_ORDER + 1))
-        for subset in chain.from_iterable(combinations(table.subset, size) for size in sizes):
+        for subset in parts_of(table.subset, min(len(table.subset) - 1, _MARGIN_ORDER)):
             margin = table.margin(subset)
             found.setdefault((subset, margin.low.round(12).tobytes(), margin.records), margin)
     return list(found.values())
@@ -563,8 +565,7 @@ def _with_margins(limits: Sequence[TableLimits]) -> list[TableLimits]:
 
 def _dependence(subset: Sequence[int], table: FloatArray, n: int, q: int) -> float:
     """Return the total variation distance of two variables of a table from independence."""
-    gone = tuple(axis for axis, m in enumerate(subset) if m not in (n, q))
-    pair = table.sum(axis=gone)
+    pair = sum_to(table, subset, (n, q))
     pair = pair / max(pair.sum(), 1e-300)
     apart = np.outer(pair.sum(axis=1), pair.sum(axis=0))
     return float(np.abs(pair - apart).sum() / 2)

@@ -20,7 +20,6 @@ go to the interior-point method.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, combinations
 from math import inf, prod
 from threading import Thread
 from time import monotonic
@@ -29,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import outer_product, parts_of, sum_to
 from rejoint.model import FloatArray
 from rejoint.queries.interior_point import (
     CellBlock,
@@ -109,9 +109,8 @@ class TableLimits:
         kept = tuple(n for n in self.subset if n in set(variables))
         if kept == self.subset:
             return self
-        gone = tuple(axis for axis, n in enumerate(self.subset) if n not in kept)
-        low = self.low.sum(axis=gone)
-        high = low if self.is_exact else self.high.sum(axis=gone)
+        low = sum_to(self.low, self.subset, kept)
+        high = low if self.is_exact else sum_to(self.high, self.subset, kept)
         return TableLimits(kept, low, high, self.records, self.is_scaled)
 
 
@@ -260,8 +259,7 @@ def _overlaps(subset: Variables, exact: Sequence[TableLimits]) -> Iterable[Itera
     """Return the sets of variables on which a table may meet others."""
     if 2 ** len(subset) > len(exact):
         return {frozenset(subset).intersection(other.subset) for other in exact} - {frozenset()}
-    sizes = range(1, len(subset) + 1)
-    return chain.from_iterable(combinations(subset, size) for size in sizes)
+    return parts_of(subset)
 
 
 def closure(exact: Sequence[TableLimits]) -> dict[Variables, TableLimits]:
@@ -275,8 +273,7 @@ def closure(exact: Sequence[TableLimits]) -> dict[Variables, TableLimits]:
     """
     found: dict[Variables, TableLimits] = {}
     for table in exact:
-        sizes = range(1, len(table.subset) + 1)
-        for subset in chain.from_iterable(combinations(table.subset, size) for size in sizes):
+        for subset in parts_of(table.subset):
             if subset not in found:
                 found[subset] = table.margin(subset)
     return dict(sorted(found.items(), key=lambda each: (len(each[0]), each[0])))
@@ -413,14 +410,9 @@ class CellProgram:
         return None
 
     def _over_unknowns(self, vectors: Vectors, alive: NDArray[np.bool_]) -> FloatArray:
-        """Return a product of functions of single variables at the cells of one clique."""
+        """Return a product of functions of single variables at the cells of all blocks."""
         clique = self.tree.holder(vectors)
-        values = np.ones(self._alive[clique].shape)
-        for axis, n in enumerate(self.tree.cliques[clique]):
-            if n in vectors:
-                along = [1] * values.ndim
-                along[axis] = self.shape[n]
-                values = values * np.asarray(vectors[n]).reshape(along)
+        values = _outer(self.shape, self.tree.cliques[clique], vectors)
         found = np.zeros(len(alive))
         start = sum(each.size for each in self._alive[:clique])
         found[start : start + values.size] = np.where(self._alive[clique], values, 0.0).ravel()
@@ -546,6 +538,11 @@ def expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
     return float(table)
 
 
+def _outer(shape: Sequence[int], clique: Variables, vectors: Vectors) -> FloatArray:
+    """Return a product of functions of single variables at the cells of a clique."""
+    return outer_product(vectors.get(n, np.ones(shape[n])) for n in clique)
+
+
 def _alive(
     shape: Sequence[int], clique: Variables, limits: Sequence[TableLimits]
 ) -> NDArray[np.bool_]:
@@ -620,12 +617,7 @@ def number_of_rows(
     4
     """
     exact = list(exact)
-    margins = {
-        subset
-        for table in exact
-        for size in range(1, min(len(table), _LISTED) + 1)
-        for subset in combinations(table, size)
-    }
+    margins = {subset for table in exact for subset in parts_of(table, _LISTED)}
     found = len(tree.cliques) + sum(prod(shape[n] for n in t) for t in exact if len(t) > _LISTED)
     found += sum(prod(shape[n] - 1 for n in subset) for subset in margins)
     found += sum(prod(shape[n] for n in separator) - 1 for _, _, separator in tree.links)
@@ -735,8 +727,7 @@ class _Assembly:
     def add_separators(self) -> None:
         """Let neighboring cliques have the same margins."""
         for old, new, separator in self.tree.links:
-            sizes = range(1, len(separator) + 1)
-            for subset in chain.from_iterable(combinations(separator, size) for size in sizes):
+            for subset in parts_of(separator):
                 rows = self.new_rows(np.zeros(prod(self.shape[n] - 1 for n in subset)))
                 for clique, sign in ((old, 1.0), (new, -1.0)):
                     self.blocks[clique].sum_cells(rows, self.places(clique, subset), sign)
@@ -865,12 +856,8 @@ class _Assembly:
     def add_moment(self, moment: "Moment", most_slack: float) -> None:
         """Add a known expectation of a product."""
         clique = self.tree.holder(moment.variables)
-        weights = np.ones(())
-        for n in self.tree.cliques[clique]:
-            vector = np.ones(self.shape[n])
-            if n in moment.variables:
-                vector = moment.vectors[moment.variables.index(n)]
-            weights = np.multiply.outer(weights, vector)
+        vectors = dict(zip(moment.variables, moment.vectors, strict=True))
+        weights = _outer(self.shape, self.tree.cliques[clique], vectors)
         spread = spread_of_moment(moment)
         width = moment.range[1] - moment.range[0] + most_slack * spread
         for _ in self._add_expectation(clique, weights.ravel(), moment.value, spread, width):
@@ -893,11 +880,8 @@ class _Assembly:
 
     def _first_margin(self, clique: int, subset: Variables) -> FloatArray:
         """Return the table of the cells that a clique starts with."""
-        variables = self.tree.cliques[clique]
-        gone = tuple(axis for axis, n in enumerate(variables) if n not in subset)
         block = self.blocks[clique]
-        found: FloatArray = block.first.reshape(block.sizes).sum(axis=gone).ravel()
-        return found
+        return sum_to(block.first.reshape(block.sizes), self.tree.cliques[clique], subset).ravel()
 
 
 def spread_of_moment(moment: "Moment") -> float:
