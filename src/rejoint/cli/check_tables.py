@@ -5,8 +5,9 @@ from dataclasses import asdict
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import TableReader, as_json, table_options
+from rejoint.cli.options import TableReader
 from rejoint.cli.output import echo_json, show_table
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.publication import Reading
@@ -22,8 +23,8 @@ Examples:
 
 @click.command("check-tables", epilog=EXAMPLES)
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
-@as_json
-@table_options
+@options.as_json
+@options.of_tables
 def command(tables: tuple[str, ...], as_json: bool, table_reader: TableReader) -> None:
     """Show how each file of tables is understood: variables, levels, kind, totals, marks.
 

@@ -7,8 +7,9 @@ import click
 import numpy as np
 
 from rejoint import metrics
+from rejoint.cli import options
 from rejoint.cli.group import EXIT_FAR, echo
-from rejoint.cli.options import as_json, load, seed_option
+from rejoint.cli.options import load
 from rejoint.cli.output import echo_json, show_table
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.text import format_number
@@ -29,8 +30,8 @@ _PAIRS = 500  # of variables that are compared
     type=click.FloatRange(min=0.0),
     help="Exit with code 4 if their total variation is larger.",
 )
-@seed_option
-@as_json
+@options.seed
+@options.as_json
 def command(model: str, other: str, within: float | None, seed: int, as_json: bool) -> None:
     """Compare two models, on the variables they share: distances of the joints and of tables.
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoint import metrics, plots
-from rejoint.cli.options import as_json
+from rejoint.cli import options
 from rejoint.cli.output import echo_json
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.factorization.factorize import factorize
@@ -46,7 +46,7 @@ Examples:
     show_default=True,
     help="Folder for the plot; created if it does not exist.",
 )
-@as_json
+@options.as_json
 def command(seed: int, output: Path, as_json: bool) -> None:
     """Recover the Asia network from records with missing values.
 

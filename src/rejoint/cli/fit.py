@@ -6,20 +6,9 @@ from typing import Any
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo, in_options, keep_best
-from rejoint.cli.options import (
-    DataReader,
-    as_json,
-    budget_option,
-    data_options,
-    draws_option,
-    max_classes_option,
-    model_option,
-    rank_option,
-    seed_option,
-    solver_option,
-    source_name,
-)
+from rejoint.cli.options import DataReader, source_name
 from rejoint.cli.output import (
     check_output,
     echo_json,
@@ -58,17 +47,17 @@ Examples:
 
 @click.command("fit", epilog=EXAMPLES)
 @click.argument("data", metavar="DATA")
-@model_option
-@rank_option
-@budget_option
-@max_classes_option
-@solver_option
+@options.model
+@options.rank
+@options.budget
+@options.max_classes
+@options.solver
 @click.option(
     "--starts",
     type=click.IntRange(min=1),
     help="Number of starts; chosen automatically by default.",
 )
-@draws_option
+@options.draws
 @click.option(
     "--smooth/--no-smooth",
     default=None,
@@ -92,10 +81,10 @@ Examples:
     help="Checkpoint file, written from time to time; after Ctrl-C or a kill the same command "
     "resumes from it.",
 )
-@seed_option
+@options.seed
 @click.option("--dry-run", is_flag=True, help="Only report columns, memory and time.")
-@as_json
-@data_options
+@options.as_json
+@options.of_data
 def command(
     data: str,
     output: str,

@@ -6,16 +6,10 @@ from warnings import catch_warnings, simplefilter
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.check_tables import describe_reading
 from rejoint.cli.group import EXIT_FAR, echo, in_options, is_ended, keep_best
-from rejoint.cli.options import (
-    TableReader,
-    as_json,
-    model_option,
-    rank_option,
-    seed_option,
-    table_options,
-)
+from rejoint.cli.options import TableReader
 from rejoint.cli.output import (
     check_output,
     echo_json,
@@ -45,8 +39,8 @@ _SHOWN = 8  # tables of which it is said how they were understood
 
 @click.command("fit-tables", epilog=EXAMPLES)
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
-@model_option
-@rank_option
+@options.model
+@options.rank
 @click.option(
     "--solver",
     type=click.Choice(["auto", "algebraic", "admm", "newton", "kl", "smooth"]),
@@ -75,9 +69,9 @@ _SHOWN = 8  # tables of which it is said how they were understood
     help="A table of an earlier time, by its variables: --older age,sex. Its odds ratios count, "
     "and not the shares that other tables have, too.",
 )
-@seed_option
-@as_json
-@table_options
+@options.seed
+@options.as_json
+@options.of_tables
 def command(
     tables: tuple[str, ...],
     output: str,

@@ -12,17 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import __version__
+from rejoint.cli import options
 from rejoint.cli.group import echo, in_options
 from rejoint.cli.inspect import describe_order, fit_of
-from rejoint.cli.options import (
-    DataReader,
-    TableReader,
-    as_json,
-    load_with_notes,
-    origin,
-    survey_options,
-    table_options,
-)
+from rejoint.cli.options import DataReader, TableReader, load_with_notes, origin
 from rejoint.cli.output import check_output, echo_json, format_classes, open_output
 from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
@@ -486,9 +479,9 @@ Examples:
 @click.option("--tables", metavar="DIR", help="Tables to compare the model with.")
 @click.option("--title", help="Title of the page; the file name by default.")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True)
-@as_json
-@table_options
-@survey_options
+@options.as_json
+@options.of_tables
+@options.of_survey
 def command(
     model: str,
     data: str | None,
