@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 import click
 
 from rejoint.cli import options
-from rejoint.cli.check_tables import describe_reading
+from rejoint.cli.check_tables import describe_reading, list_disagreements, show_disagreements
 from rejoint.cli.group import EXIT_FAR, echo, in_options, is_ended, keep_best
 from rejoint.cli.options import TableReader
 from rejoint.cli.output import (
@@ -141,14 +141,14 @@ def command(
 def _say(
     marginals: Marginals, fits: Fits, output: str, notes: dict[str, Any], as_json: bool
 ) -> None:
-    strife = [d for d in marginals.disagreements() if d.distance > 1e-9]
+    strife = list_disagreements(marginals)
     if as_json:
         plain = [fit._asdict() for fit in fits]
         apart = [d._asdict() for d in strife]
         echo_json({"model": output, **notes, "fits": plain, "disagreements": apart})
         return
     err = output == "-"
-    rows: list[tuple[str, ...]] = [
+    rows = [
         (
             ", ".join(fit.names),
             ", ".join(f"{name}={clean_label(level, 20)}" for name, level in fit.cell.items()),
@@ -161,10 +161,4 @@ def _say(
     ]
     head = ("table", "worst cell", "distance", "by chance", "given", "model")
     show_table(head, rows, left=2, title=f"Worst of {len(fits):,} tables:", err=err)
-    if strife:
-        rows = [
-            (", ".join(d.first), ", ".join(d.second), ", ".join(d.shared), f"{d.distance:.4f}")
-            for d in strife[:5]
-        ]
-        title = "Tables that disagree on what they share:"
-        show_table(("table", "table", "shared", "distance"), rows, left=3, title=title, err=err)
+    show_disagreements(strife, err=err)

@@ -22,7 +22,8 @@ from rejoint.explorer.page import load_template
 from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.fit_notes import records_behind
 from rejoint.language.query import Label, Name
-from rejoint.pmf.entropy import mutual_information
+from rejoint.model import Layout
+from rejoint.pmf.entropy import conditional_entropy, mutual_information
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_as_read import TableAsRead, list_as_read
 from rejoint.records.records import Records
@@ -114,7 +115,7 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
             said.append(design.text)
     if notes.get("tables"):
         said.append(f"It was fitted to {plural(len(notes['tables']), 'table')} of them.")
-    size = pmf.rank * (sum(pmf.domain.shape) - len(pmf.domain) + 1) - 1
+    size = Layout(pmf.domain.shape).parameters(pmf.rank)
     cells = format_count(prod(pmf.domain.shape))
     said.append(
         f"{plural(len(pmf.domain), 'variable')}, {cells} possible combinations, "
@@ -314,15 +315,12 @@ def _dependence(pmf: LowRankPMF) -> Part | None:
 
 
 def _information_shares(pmf: LowRankPMF) -> NDArray[np.float64]:
-    size, answer = len(pmf.domain), pmf.mixture
+    size, answer = len(pmf.domain), (pmf.mixture.weights, pmf.mixture.factors)
     shares = np.zeros((size, size))
-    entropy = []
-    for name in pmf.domain.names:
-        p = pmf.marginal([name])
-        entropy.append(float(-(p[p > 0] * np.log(p[p > 0])).sum()))
+    entropy = [conditional_entropy(*answer, (n,)).value for n in range(size)]
     for i, j in combinations(range(size), 2):
         least = min(entropy[i], entropy[j])
-        told = mutual_information(answer.weights, answer.factors, (i,), (j,)).value
+        told = mutual_information(*answer, (i,), (j,)).value
         shares[i, j] = shares[j, i] = np.clip(told / least if least > 0 else 0.0, 0.0, 1.0)
     return shares
 
@@ -343,17 +341,13 @@ def _ask(pmf: LowRankPMF, file: str) -> Part:
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Shape:
     place = {"x": f"{x:g}", "y": f"{y:g}"}
-    return Shape("text", {**place, "class": kind, "text-anchor": anchor}, _cut(text, 42))
+    return Shape("text", {**place, "class": kind, "text-anchor": anchor}, clean_label(text, 42))
 
 
 def _box(x: float, y: float, width: float, height: float, kind: str, **more: str) -> Shape:
     sides = {"x": x, "y": y, "width": max(width, 0), "height": height}
     shown = {name: f"{side:.2f}" for name, side in sides.items()}
     return Shape("rect", {**shown, "class": kind, **more})
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def bar(share: float, seen: float | None = None, width: int = 120) -> Picture:
@@ -453,7 +447,7 @@ def heat_map(
     down = 22.0
     for r, name in enumerate(rows):
         down += 6 if r in breaks else 0
-        shapes.append(_text(names - 8, down + 14, _cut(name, 40), "", "end"))
+        shapes.append(_text(names - 8, down + 14, clean_label(name, 40), "", "end"))
         for k, value in enumerate(cells[r]):
             x = names + k * size
             shade = f"fill-opacity:{value:.3f}"
