@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain, level_order
+from rejoint.io.schema import SchemaError, list_of, number, pair_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.answer_basis import KnownTable, by_records
 from rejoint.pmf.given_tables import GivenTables
@@ -328,9 +329,7 @@ def describe_slack(tables: GivenTables, slack: float) -> str | None:
     """
     if not slack > 0:
         return None
-    noisy = tables.marginals is not None and tables.marginals.noisy
-    reason = "because they come from a sample" if noisy else "because they contradict each other"
-    return f"Cells of the tables may be off by up to {slack:.2g} of the total, {reason}."
+    return f"Cells of the tables may be off by {tables.describe_slack(slack)}."
 
 
 def read_evidence_pairs(plain: Any, domain: Domain) -> dict[int, FloatArray] | None:
@@ -344,15 +343,11 @@ def read_evidence_pairs(plain: Any, domain: Domain) -> dict[int, FloatArray] | N
     >>> read_evidence_pairs([[7, [1, 0]]], domain) is None
     True
     """
-    found: dict[int, FloatArray] = {}
-    for each in plain if isinstance(plain, list) else [None]:
-        if not isinstance(each, list) or len(each) != 2 or type(each[0]) is not int:
-            return None
-        n, numbers = each
-        if not 0 <= n < len(domain) or not isinstance(numbers, list):
-            return None
-        good = all(type(x) in (int, float) and 0 <= x <= 1 for x in numbers)
-        if not good or len(numbers) != domain.shape[n] or not any(numbers):
-            return None
-        found[n] = np.array(numbers, dtype=np.float64)
-    return found
+    position, likelihoods = number(0, len(domain) - 1, whole=True), list_of(number(0.0, 1.0))
+    try:
+        pairs = list_of(pair_of(position, likelihoods))(plain, "the evidence")
+    except SchemaError:
+        return None
+    if not all(len(vector) == domain.shape[n] and any(vector) for n, vector in pairs):
+        return None
+    return {n: np.array(vector, dtype=np.float64) for n, vector in pairs}
