@@ -200,19 +200,15 @@ def _pair_ranges(
         bounds = bound_answers(kept, cells, seconds=deadline - monotonic())
         if any(each.slack > 0 for each in bounds):
             return None  # they contradict each other: a level has no one probability
+        low, high, sharp = _ends(bounds)
         shape = pmf.domain.shape[a], pmf.domain.shape[b]
-        low = np.array([each.low for each in bounds]).reshape(shape)
-        high = np.array([each.high for each in bounds]).reshape(shape)
-        sharp = all(each.sharp for each in bounds)
+        low, high = low.reshape(shape), high.reshape(shape)
         for n, m, ends in ((a, b, (low.T, high.T)), (b, a, (low, high))):
             given = _share(pmf, kept, m)
             for i in np.flatnonzero(given > 0):
                 low_given, high_given = (np.clip(end[i] / given[i], 0.0, 1.0) for end in ends)
-                ranges.setdefault(f"{m}={i}", {})[str(n)] = {
-                    "low": low_given.round(9).tolist(),
-                    "high": high_given.round(9).tolist(),
-                    "sharp": sharp,
-                }
+                found = _plain_range(low_given, high_given, sharp)
+                ranges.setdefault(f"{m}={i}", {})[str(n)] = found
     return ranges
 
 
@@ -306,16 +302,18 @@ def bound_bars(
     for n in asked:
         each = [b for (m, _), b in zip(cells, bounds, strict=True) if m == n]
         if all(np.isfinite(b.low) for b in each):
-            found[str(n)] = _plain_bounds(each)
+            found[str(n)] = _plain_range(*_ends(each))
     return found, max((b.slack for b in bounds), default=0.0)
 
 
-def _plain_bounds(bounds: Sequence[AnswerBounds]) -> dict[str, Any]:
-    return {
-        "low": [round(b.low, 9) for b in bounds],
-        "high": [round(b.high, 9) for b in bounds],
-        "sharp": all(b.sharp for b in bounds),
-    }
+def _ends(bounds: Sequence[AnswerBounds]) -> tuple[FloatArray, FloatArray, bool]:
+    """Return the lower ends, the upper ends, and whether all are sharp."""
+    low, high = np.array([(b.low, b.high) for b in bounds]).T
+    return low, high, all(b.sharp for b in bounds)
+
+
+def _plain_range(low: FloatArray, high: FloatArray, sharp: bool) -> dict[str, Any]:
+    return {"low": low.round(9).tolist(), "high": high.round(9).tolist(), "sharp": sharp}
 
 
 def describe_slack(tables: GivenTables, slack: float) -> str | None:
