@@ -25,11 +25,7 @@ _PAIRS = 500  # of variables that are compared
 @click.command("compare", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("other", metavar="OTHER")
-@click.option(
-    "--within",
-    type=click.FloatRange(min=0.0),
-    help="Exit with code 4 if their total variation is larger.",
-)
+@options.within("Exit with code 4 if their total variation is larger.")
 @options.seed
 @options.as_json
 def command(model: str, other: str, within: float | None, seed: int, as_json: bool) -> None:

@@ -112,14 +112,17 @@ def command(
     check_output(output, as_json)
     if dry_run and stream:
         raise click.UsageError("--stream cannot be combined with --dry-run.")
-    asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    asked |= {
+    asked: dict[str, Any] = {
+        "rank": rank or "auto",
+        "solver": solver,
+        "random_state": seed,
         "n_init": starts,
         "budget": budget,
         "smooth": "auto" if smooth is None else smooth,
         "checkpoint": checkpoint,
+        "agreement": agreement,
+        "max_classes": max_classes,
     }
-    asked |= {"agreement": agreement, "max_classes": max_classes}
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not dry_run and is_big(data)):
         result, notes = _fit_stream(data, reader, asked, known)

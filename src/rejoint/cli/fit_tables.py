@@ -57,11 +57,7 @@ _SHOWN = 8  # tables of which it is said how they were understood
     show_default=True,
     help="Whether tables count equally or by their number of records.",
 )
-@click.option(
-    "--within",
-    type=click.FloatRange(min=0.0),
-    help="Exit with code 4 if a table is missed by more than this share of its mass.",
-)
+@options.within("Exit with code 4 if a table is missed by more than this share of its mass.")
 @click.option(
     "--older",
     metavar="VARIABLES",

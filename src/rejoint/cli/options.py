@@ -78,6 +78,13 @@ draws = click.option(
     default=True,
     help="Whether to store posterior draws, for credible intervals, in the file (some kB to 8 MB).",
 )
+
+
+def within(what: str) -> Callable[[Callback], Callback]:
+    """``--within``: the limit beyond which a command exits with code 4."""
+    return click.option("--within", type=click.FloatRange(min=0.0), help=what)
+
+
 subsets = click.option(
     "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
 )

@@ -26,11 +26,7 @@ Examples:
 )
 @click.option("--total", type=float, help="Sum of the weights; by default that of the tables.")
 @click.option("--name", default="weight", show_default=True, help="Name of the column of weights.")
-@click.option(
-    "--within",
-    type=click.FloatRange(min=0.0),
-    help="Exit with code 4 if a table is missed by more.",
-)
+@options.within("Exit with code 4 if a table is missed by more.")
 @options.rows
 @options.as_json
 @options.of_tables
