@@ -5,8 +5,9 @@ from typing import Any
 import click
 import numpy as np
 
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import as_json, load_answerer, rows_output, seed_option
+from rejoint.cli.options import load_answerer
 from rejoint.cli.output import echo_json, record_rows, to_plain, write_rows
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.answer_basis import BOUND_SECONDS
@@ -42,9 +43,11 @@ Examples:
     show_default=True,
     help="Time limit for the range of an answer, for models from tables; 0 for no range.",
 )
-@rows_output("File for a table or sampled records; its name sets the format (.csv, .parquet, ...).")
-@seed_option
-@as_json
+@options.rows_to(
+    "File for a table or sampled records; its name sets the format (.csv, .parquet, ...)."
+)
+@options.seed
+@options.as_json
 def command(
     model: str,
     questions: tuple[str, ...],
@@ -75,9 +78,8 @@ def command(
         )
     if output and len(asked) > 1:
         raise click.UsageError("-o needs exactly one question.")
-    options: dict[str, Any] = {"bits": bits, "level": level, "random_state": seed}
-    options["bound_seconds"] = bound_seconds
-    answers = [answerer.ask(text, **options) for text in asked]
+    how: dict[str, Any] = {"bits": bits, "level": level, "random_state": seed}
+    answers = [answerer.ask(text, **how, bound_seconds=bound_seconds) for text in asked]
     if output:
         _write(answers[0], output)
     elif as_json:

@@ -5,9 +5,11 @@ from dataclasses import asdict
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import TableReader, as_json, table_options
+from rejoint.cli.options import TableReader
 from rejoint.cli.output import echo_json, show_table
+from rejoint.marginals.compare import Disagreement
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.publication import Reading
 from rejoint.marginals.sheet import list_files
@@ -22,8 +24,8 @@ Examples:
 
 @click.command("check-tables", epilog=EXAMPLES)
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
-@as_json
-@table_options
+@options.as_json
+@options.of_tables
 def command(tables: tuple[str, ...], as_json: bool, table_reader: TableReader) -> None:
     """Show how each file of tables is understood: variables, levels, kind, totals, marks.
 
@@ -53,7 +55,7 @@ def _show_each(paths: Sequence[str], table_reader: TableReader) -> None:
 
 
 def _show(known: Marginals, readings: Sequence[Reading], as_json: bool) -> None:
-    strife = [d for d in known.disagreements() if d.distance > 1e-9]
+    strife = list_disagreements(known)
     if as_json:
         echo_json(
             {
@@ -71,13 +73,23 @@ def _show(known: Marginals, readings: Sequence[Reading], as_json: bool) -> None:
         for v in known.domain
     ]
     show_table(("variable", "levels", "number"), rows, left=2)
+    show_disagreements(strife)
+
+
+def list_disagreements(tables: Marginals) -> list[Disagreement]:
+    """Return pairs of tables that differ by more than rounding on what they share."""
+    return [found for found in tables.disagreements() if found.distance > 1e-9]
+
+
+def show_disagreements(strife: Sequence[Disagreement], *, err: bool = False) -> None:
+    """Print the tables that disagree most, if there are any."""
     if strife:
-        shown = [
+        rows = [
             (", ".join(d.first), ", ".join(d.second), ", ".join(d.shared), f"{d.distance:.4f}")
             for d in strife[:5]
         ]
         title = "Tables that disagree on what they share:"
-        show_table(("table", "table", "shared", "distance"), shown, left=3, title=title)
+        show_table(("table", "table", "shared", "distance"), rows, left=3, title=title, err=err)
 
 
 def _describe(reading: Reading) -> None:

@@ -7,8 +7,9 @@ import click
 import numpy as np
 
 from rejoint import metrics
+from rejoint.cli import options
 from rejoint.cli.group import EXIT_FAR, echo
-from rejoint.cli.options import as_json, load, seed_option
+from rejoint.cli.options import load
 from rejoint.cli.output import echo_json, show_table
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.text import format_number
@@ -24,13 +25,9 @@ _PAIRS = 500  # of variables that are compared
 @click.command("compare", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("other", metavar="OTHER")
-@click.option(
-    "--within",
-    type=click.FloatRange(min=0.0),
-    help="Exit with code 4 if their total variation is larger.",
-)
-@seed_option
-@as_json
+@options.within("Exit with code 4 if their total variation is larger.")
+@options.seed
+@options.as_json
 def command(model: str, other: str, within: float | None, seed: int, as_json: bool) -> None:
     """Compare two models, on the variables they share: distances of the joints and of tables.
 
@@ -46,17 +43,15 @@ def command(model: str, other: str, within: float | None, seed: int, as_json: bo
     }
     if first.rank == second.rank:
         found["factor_error"] = metrics.factor_error(first, second)
+    drawn = {name: getattr(value, "standard_error", 0.0) for name, value in found.items()}
+    errors = {f"{name}_standard_error": error for name, error in drawn.items() if error}
     worst = _worst(first, second)
     if as_json:
-        errors = {
-            f"{name}_standard_error": value.standard_error
-            for name, value in found.items()
-            if getattr(value, "standard_error", 0.0)
-        }
         ranks = {"rank": first.rank, "other_rank": second.rank}
         echo_json({**ranks, **found, **errors, "pairs": worst})
     else:
-        _show(found, worst, first.rank, second.rank)
+        echo(f"Rank {first.rank} and rank {second.rank}")
+        _show(found, drawn, worst)
     if within is not None and found["total_variation"] > within:
         echo(f"Total variation is above {within:g} (--within).", err=True)
         raise click.exceptions.Exit(EXIT_FAR)
@@ -91,7 +86,7 @@ def _worst(first: LowRankPMF, second: LowRankPMF, most: int = 10) -> list[dict[s
     return sorted(found, key=lambda entry: -entry["distance"])[:most]
 
 
-def _show(found: dict[str, Any], worst: list[dict[str, Any]], rank: int, other: int) -> None:
+def _show(found: dict[str, Any], errors: dict[str, float], worst: list[dict[str, Any]]) -> None:
     words = {
         "total_variation": "total variation",
         "kl": "Kullback-Leibler divergence, nats",
@@ -100,15 +95,10 @@ def _show(found: dict[str, Any], worst: list[dict[str, Any]], rank: int, other: 
         "factor_error": "relative error of the factors",
     }
     rows = [
-        (words[name], format_number(value), f"{value.standard_error:.1g}" if _drawn(value) else "")
+        (words[name], format_number(value), f"{errors[name]:.1g}" if errors[name] else "")
         for name, value in found.items()
     ]
-    echo(f"Rank {rank} and rank {other}")
     show_table(("", "distance", "standard error"), rows)
     echo()
     pairs = [(", ".join(entry["names"]), f"{entry['distance']:.4f}") for entry in worst]
     show_table(("variables", "total variation"), pairs, title="Tables that differ most:")
-
-
-def _drawn(value: Any) -> bool:
-    return bool(getattr(value, "standard_error", 0.0))

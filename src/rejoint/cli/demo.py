@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoint import metrics, plots
-from rejoint.cli.options import as_json
-from rejoint.cli.output import echo_json
+from rejoint.cli import options
+from rejoint.cli.output import echo_json, new_figure, save_figure
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.factorization.factorize import factorize
 from rejoint.marginals.marginals import Marginals
@@ -46,7 +46,7 @@ Examples:
     show_default=True,
     help="Folder for the plot; created if it does not exist.",
 )
-@as_json
+@options.as_json
 def command(seed: int, output: Path, as_json: bool) -> None:
     """Recover the Asia network from records with missing values.
 
@@ -121,10 +121,9 @@ def _count_joint(records: Records) -> LowRankPMF:
 def _draw(truth: LowRankPMF, estimate: LowRankPMF, folder: Path) -> Path | None:
     """Write the picture; None where matplotlib is missing."""
     try:
-        from matplotlib.figure import Figure
+        figure = new_figure(12, 5.5)
     except ImportError:
         return None
-    figure = Figure(figsize=(12, 5.5), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     plots.posteriors({"true": truth, "recovered": estimate}, QUESTIONS, ax=left)
     plots.factors(estimate, ax=right)
@@ -132,7 +131,7 @@ def _draw(truth: LowRankPMF, estimate: LowRankPMF, folder: Path) -> Path | None:
     right.set_title("The hidden classes that were found", loc="left")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "asia.png"
-    figure.savefig(path, dpi=150)
+    save_figure(figure, str(path))
     return path
 
 

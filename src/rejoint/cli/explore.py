@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo, until_ctrl_c
-from rejoint.cli.options import DataReader, data_options, seed_option
+from rejoint.cli.options import DataReader
 from rejoint.explorer.open import fit_data, is_model, open_demo, open_model
 from rejoint.explorer.server import serve
 
@@ -25,7 +26,7 @@ Examples:
 @click.option("--demo", is_flag=True, help="Use a model of the Asia network; no file is needed.")
 @click.option("--data", metavar="FILE", help="Records to count and step through, for a MODEL.")
 @click.option("--rank", type=click.IntRange(min=1), help="Number of classes when DATA is fitted.")
-@seed_option
+@options.seed
 @click.option("-o", "--output", metavar="FILE", help="Save the fitted model to this file.")
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=0, help="Port; a free one by default."
@@ -33,7 +34,7 @@ Examples:
 @click.option(
     "--browser/--no-browser", default=True, help="Whether to open the page in the browser."
 )
-@data_options
+@options.of_data
 def command(
     source: str | None,
     demo: bool,

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from rejoint import io
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import DataReader, as_json, survey_options
+from rejoint.cli.options import DataReader
 from rejoint.cli.output import echo_json
 from rejoint.explorer.open import open_model
 from rejoint.explorer.page import write_page
@@ -29,8 +30,8 @@ Examples:
     help="page.html for the explorer, model.json for the open format.",
 )
 @click.option("--data", metavar="FILE", help="Records to count and step through, in the page.")
-@as_json
-@survey_options
+@options.as_json
+@options.of_survey
 def command(model: str, output: str, data: str | None, as_json: bool, reader: DataReader) -> None:
     """Write the explorer of a model as one page that works offline, or the model as JSON.
 

@@ -5,20 +5,9 @@ from typing import Any
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo, in_options, keep_best
-from rejoint.cli.options import (
-    DataReader,
-    as_json,
-    budget_option,
-    data_options,
-    draws_option,
-    max_classes_option,
-    model_option,
-    rank_option,
-    seed_option,
-    solver_option,
-    source_name,
-)
+from rejoint.cli.options import DataReader, source_name
 from rejoint.cli.output import (
     check_output,
     echo_json,
@@ -57,17 +46,17 @@ Examples:
 
 @click.command("fit", epilog=EXAMPLES)
 @click.argument("data", metavar="DATA")
-@model_option
-@rank_option
-@budget_option
-@max_classes_option
-@solver_option
+@options.model
+@options.rank
+@options.budget
+@options.max_classes
+@options.solver
 @click.option(
     "--starts",
     type=click.IntRange(min=1),
     help="Number of starts; chosen automatically by default.",
 )
-@draws_option
+@options.draws
 @click.option(
     "--smooth/--no-smooth",
     default=None,
@@ -91,10 +80,10 @@ Examples:
     help="Checkpoint file, written from time to time; after Ctrl-C or a kill the same command "
     "resumes from it.",
 )
-@seed_option
+@options.seed
 @click.option("--dry-run", is_flag=True, help="Only report columns, memory and time.")
-@as_json
-@data_options
+@options.as_json
+@options.of_data
 def command(
     data: str,
     output: str,
@@ -122,14 +111,17 @@ def command(
     check_output(output, as_json)
     if dry_run and stream:
         raise click.UsageError("--stream cannot be combined with --dry-run.")
-    asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    asked |= {
+    asked: dict[str, Any] = {
+        "rank": rank or "auto",
+        "solver": solver,
+        "random_state": seed,
         "n_init": starts,
         "budget": budget,
         "smooth": "auto" if smooth is None else smooth,
         "checkpoint": checkpoint,
+        "agreement": agreement,
+        "max_classes": max_classes,
     }
-    asked |= {"agreement": agreement, "max_classes": max_classes}
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not dry_run and is_big(data)):
         result, notes = _fit_stream(data, reader, asked, known)

@@ -4,16 +4,9 @@ from typing import Any
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo, in_options, keep_best
-from rejoint.cli.options import (
-    DataReader,
-    as_json,
-    file_options,
-    model_option,
-    seed_option,
-    source_name,
-    split_names,
-)
+from rejoint.cli.options import DataReader, source_name, split_names
 from rejoint.cli.output import check_output, echo_json, say_written, to_plain, write_saved
 from rejoint.cli.raw_table import read_raw
 from rejoint.io.fit_notes import fit_notes
@@ -47,10 +40,10 @@ Examples:
 @click.option(
     "--user-features", metavar="FILE", help="Features of users; the first column holds their ids."
 )
-@model_option
-@seed_option
-@as_json
-@file_options
+@options.model
+@options.seed
+@options.as_json
+@options.of_file
 def command(
     data: str,
     named: str | None,

@@ -6,16 +6,10 @@ from warnings import catch_warnings, simplefilter
 
 import click
 
-from rejoint.cli.check_tables import describe_reading
+from rejoint.cli import options
+from rejoint.cli.check_tables import describe_reading, list_disagreements, show_disagreements
 from rejoint.cli.group import EXIT_FAR, echo, in_options, is_ended, keep_best
-from rejoint.cli.options import (
-    TableReader,
-    as_json,
-    model_option,
-    rank_option,
-    seed_option,
-    table_options,
-)
+from rejoint.cli.options import TableReader
 from rejoint.cli.output import (
     check_output,
     echo_json,
@@ -45,8 +39,8 @@ _SHOWN = 8  # tables of which it is said how they were understood
 
 @click.command("fit-tables", epilog=EXAMPLES)
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
-@model_option
-@rank_option
+@options.model
+@options.rank
 @click.option(
     "--solver",
     type=click.Choice(["auto", "algebraic", "admm", "newton", "kl", "smooth"]),
@@ -63,11 +57,7 @@ _SHOWN = 8  # tables of which it is said how they were understood
     show_default=True,
     help="Whether tables count equally or by their number of records.",
 )
-@click.option(
-    "--within",
-    type=click.FloatRange(min=0.0),
-    help="Exit with code 4 if a table is missed by more than this share of its mass.",
-)
+@options.within("Exit with code 4 if a table is missed by more than this share of its mass.")
 @click.option(
     "--older",
     metavar="VARIABLES",
@@ -75,9 +65,9 @@ _SHOWN = 8  # tables of which it is said how they were understood
     help="A table of an earlier time, by its variables: --older age,sex. Its odds ratios count, "
     "and not the shares that other tables have, too.",
 )
-@seed_option
-@as_json
-@table_options
+@options.seed
+@options.as_json
+@options.of_tables
 def command(
     tables: tuple[str, ...],
     output: str,
@@ -147,14 +137,14 @@ def command(
 def _say(
     marginals: Marginals, fits: Fits, output: str, notes: dict[str, Any], as_json: bool
 ) -> None:
-    strife = [d for d in marginals.disagreements() if d.distance > 1e-9]
+    strife = list_disagreements(marginals)
     if as_json:
         plain = [fit._asdict() for fit in fits]
         apart = [d._asdict() for d in strife]
         echo_json({"model": output, **notes, "fits": plain, "disagreements": apart})
         return
     err = output == "-"
-    rows: list[tuple[str, ...]] = [
+    rows = [
         (
             ", ".join(fit.names),
             ", ".join(f"{name}={clean_label(level, 20)}" for name, level in fit.cell.items()),
@@ -167,10 +157,4 @@ def _say(
     ]
     head = ("table", "worst cell", "distance", "by chance", "given", "model")
     show_table(head, rows, left=2, title=f"Worst of {len(fits):,} tables:", err=err)
-    if strife:
-        rows = [
-            (", ".join(d.first), ", ".join(d.second), ", ".join(d.shared), f"{d.distance:.4f}")
-            for d in strife[:5]
-        ]
-        title = "Tables that disagree on what they share:"
-        show_table(("table", "table", "shared", "distance"), rows, left=3, title=title, err=err)
+    show_disagreements(strife, err=err)

@@ -4,19 +4,9 @@ from typing import Any
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import keep_best
-from rejoint.cli.options import (
-    DataReader,
-    as_json,
-    data_options,
-    draws_option,
-    model_option,
-    rank_option,
-    seed_option,
-    solver_option,
-    source_name,
-    split_names,
-)
+from rejoint.cli.options import DataReader, source_name, split_names
 from rejoint.cli.output import check_output, end_fit, show_columns
 from rejoint.estimators.classifier.classifier_policy import DEFAULT_CLASSIFIER_POLICY
 from rejoint.explorer.document import pair_fit
@@ -41,13 +31,13 @@ Examples:
 @click.option(
     "--target", metavar="NAME,...", required=True, help="The column to predict, or several."
 )
-@model_option
-@rank_option
-@solver_option
-@draws_option
-@seed_option
-@as_json
-@data_options
+@options.model
+@options.rank
+@options.solver
+@options.draws
+@options.seed
+@options.as_json
+@options.of_data
 def command(
     data: str,
     target: str,

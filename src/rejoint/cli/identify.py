@@ -6,15 +6,9 @@ from typing import Any
 import click
 
 from rejoint import identifiability
+from rejoint.cli import options
 from rejoint.cli.group import echo, in_options
-from rejoint.cli.options import (
-    TableReader,
-    as_json,
-    load_with_notes,
-    split_names,
-    subsets_option,
-    table_options,
-)
+from rejoint.cli.options import TableReader, load_with_notes, split_names
 from rejoint.cli.output import echo_json, show_table
 from rejoint.domain.domain import Domain
 from rejoint.identifiability.model_verdict import model_verdict
@@ -33,7 +27,7 @@ Examples:
 @click.option(
     "--order", type=click.IntRange(min=1), help="All tables of this many variables; 3 by default."
 )
-@subsets_option
+@options.subsets
 @click.option("--rank", type=click.IntRange(min=1), help="Number of classes to check.")
 @click.option("--local", is_flag=True, help="Also test whether the classes are locally unique.")
 @click.option(
@@ -44,8 +38,8 @@ Examples:
 @click.option(
     "--all", "every", is_flag=True, help="Also show bounds that are printed but not proved."
 )
-@as_json
-@table_options
+@options.as_json
+@options.of_tables
 def command(
     source: str | None,
     levels: str | None,

@@ -7,17 +7,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import (
-    DataReader,
-    as_json,
-    data_options,
-    load_saved,
-    rank_option,
-    rows_option,
-    seed_option,
-    source_name,
-)
+from rejoint.cli.options import DataReader, load_saved, source_name
 from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import RawTable, read_raw
 from rejoint.messages import remark
@@ -59,11 +51,11 @@ Examples:
     help="File for the probability of each filled value; 1 elsewhere.",
 )
 @click.option("--save", metavar="FILE", help="Save the imputer that was fitted to DATA.")
-@rank_option
-@rows_option
-@seed_option
-@as_json
-@data_options
+@options.rank
+@options.rows
+@options.seed
+@options.as_json
+@options.of_data
 def command(
     files: tuple[str, ...],
     method: str | None,

@@ -6,17 +6,9 @@ from typing import Any
 import click
 import numpy as np
 
+from rejoint.cli import options
 from rejoint.cli.group import echo, in_options
-from rejoint.cli.options import (
-    DataReader,
-    TableReader,
-    as_json,
-    load_answerer,
-    origin,
-    split_names,
-    survey_options,
-    table_options,
-)
+from rejoint.cli.options import DataReader, TableReader, load_answerer, origin, split_names
 from rejoint.cli.output import (
     echo_json,
     format_classes,
@@ -48,9 +40,9 @@ _CLASSES = 12  # shown side by side
 @click.option("--tables", metavar="DIR", help="Tables to compare the model with.")
 @click.option("--variables", metavar="A,B,...", help="Show profiles of these variables only.")
 @click.option("--plot", metavar="FILE", help="Plot the profiles to this file: .svg, .png, .pdf.")
-@as_json
-@table_options
-@survey_options
+@options.as_json
+@options.of_tables
+@options.of_survey
 def command(
     model: str,
     data: str | None,

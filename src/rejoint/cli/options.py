@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from io import BytesIO
 from typing import Any
 
@@ -31,7 +31,7 @@ from rejoint.records.survey_design import WeightArguments
 Callback = Callable[..., Any]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")
-seed_option = click.option(
+seed = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed."
 )
 
@@ -41,44 +41,51 @@ def output_option(what: str, *, required: bool = False) -> Callable[[Callback], 
     return click.option("-o", "--output", metavar="FILE", required=required, help=what)
 
 
-def rows_output(what: str) -> Callable[[Callback], Callback]:
+def rows_to(what: str) -> Callable[[Callback], Callback]:
     """``-o`` and ``--spreadsheet`` of a command that writes rows."""
     return lambda command: output_option(what)(spreadsheet_option(command))
 
 
-rows_option = rows_output(
+rows = rows_to(
     "Output file; its name sets the format: .csv, .tsv, .jsonl, .parquet, .arrow; .gz compresses."
 )
-model_option = output_option("The model file; .json writes it as text.", required=True)
-rank_option = click.option(
+model = output_option("The model file; .json writes it as text.", required=True)
+rank = click.option(
     "--rank", type=click.IntRange(min=1), help="Number of classes; chosen automatically by default."
 )
-max_classes_option = click.option(
+max_classes = click.option(
     "--max-classes",
     type=click.IntRange(min=1),
     help="Largest number of classes of the model that answers; it sets the cost of questions, "
     "files and pages.",
 )
 
-budget_option = click.option(
+budget = click.option(
     "--budget",
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="SECONDS",
     help="Approximate time limit of the search for the number of classes; 20 by default.",
 )
-solver_option = click.option(
+solver = click.option(
     "--solver",
     type=click.Choice(["auto", "ml", "map", "bayes"]),
     default="auto",
     show_default=True,
     help="Maximum likelihood (ml), with a prior (map), or averaged over the posterior (bayes).",
 )
-draws_option = click.option(
+draws = click.option(
     "--draws/--no-draws",
     default=True,
     help="Whether to store posterior draws, for credible intervals, in the file (some kB to 8 MB).",
 )
-subsets_option = click.option(
+
+
+def within(what: str) -> Callable[[Callback], Callback]:
+    """``--within``: the limit beyond which a command exits with code 4."""
+    return click.option("--within", type=click.FloatRange(min=0.0), help=what)
+
+
+subsets = click.option(
     "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
 )
 
@@ -282,39 +289,37 @@ def _bins(text: str) -> tuple[str, Any]:
     return name, int(edges[0]) if len(edges) == 1 else edges
 
 
-def _gathered(options: Sequence[Any], callback: Callback) -> Callback:
-    keys = {field.name for field in fields(DataReader)}
+def _gather(made: type, argument: str, given: Sequence[Any], callback: Callback) -> Callback:
+    """Add options to a command, which become one argument: an object of a dataclass.
+
+    An option that the command has already, by a name that the dataclass has, is of both.
+    """
+    shared = {param.name for param in getattr(callback, "__click_params__", [])}
+    keys = {field.name for field in fields(made)}
 
     @wraps(callback)
-    def gathered(*args: Any, **given: Any) -> Any:
-        mine = {key: given.pop(key) for key in keys & given.keys()}
-        return callback(*args, reader=DataReader(**mine), **given)
+    def gathered(*args: Any, **values: Any) -> Any:
+        mine = {key: values[key] for key in keys & values.keys()}
+        others = {key: value for key, value in values.items() if key not in keys - shared}
+        return callback(*args, **{argument: made(**mine)}, **others)
 
     found: Callback = gathered
-    for option in reversed(options):
+    for option in reversed(given):
         found = option(found)
     return found
 
 
-def data_options(callback: Callback) -> Callback:
-    """Options of a data file whose columns have no meaning yet; they become ``reader``."""
-    return _gathered([*_FILE, _WEIGHT, *_SURVEY, *_COLUMNS], callback)
+#: Options of a data file whose columns have no meaning yet; they become ``reader``.
+of_data = partial(_gather, DataReader, "reader", [*_FILE, _WEIGHT, *_SURVEY, *_COLUMNS])
 
+#: Options of a data file whose columns a model explains.
+of_domain = partial(_gather, DataReader, "reader", [*_FILE, _WEIGHT])
 
-def domain_options(callback: Callback) -> Callback:
-    """Options of a data file whose columns a model explains; they become ``reader``."""
-    return _gathered([*_FILE, _WEIGHT], callback)
+#: The same options with survey weights, for comparing records with a model.
+of_survey = partial(_gather, DataReader, "reader", [*_FILE, _WEIGHT, *_SURVEY])
 
-
-def survey_options(callback: Callback) -> Callback:
-    """Add the same options with survey weights, for comparing records with a model."""
-    return _gathered([*_FILE, _WEIGHT, *_SURVEY], callback)
-
-
-def file_options(callback: Callback) -> Callback:
-    """Options of a data file whose rows are not records; they become ``reader``."""
-    return _gathered(_FILE, callback)
-
+#: Options of a data file whose rows are not records.
+of_file = partial(_gather, DataReader, "reader", _FILE)
 
 _TABLES = [
     click.option(
@@ -450,23 +455,14 @@ def _mark(text: str) -> tuple[str, tuple[float, float]]:
         ) from None
 
 
-def table_options(callback: Callback) -> Callback:
+def of_tables(callback: Callback) -> Callback:
     """Options of published tables, which become ``table_reader``; above options of data files.
 
     ``--delimiter`` and ``--encoding`` are those of both, where a command reads records too.
     """
-    shared = {param.name for param in getattr(callback, "__click_params__", [])}
-    keys = {field.name for field in fields(TableReader)}
-
-    @wraps(callback)
-    def gathered(*args: Any, **given: Any) -> Any:
-        mine = {key: given[key] if key in shared else given.pop(key) for key in keys & given.keys()}
-        return callback(*args, table_reader=TableReader(**mine), **given)
-
-    found: Callback = gathered
-    for option in reversed([*_TABLES, *([] if "delimiter" in shared else _TEXT)]):
-        found = option(found)
-    return found
+    there = {param.name for param in getattr(callback, "__click_params__", [])}
+    options = [*_TABLES, *([] if "delimiter" in there else _TEXT)]
+    return _gather(TableReader, "table_reader", options, callback)
 
 
 def load_saved(path: str) -> SavedModel:

@@ -77,10 +77,9 @@ def show_table(
 def show_columns(records: Records, source: str) -> None:
     """Print what was made of the columns, before anything long begins."""
     share = float((records.codes < 0).mean()) if records.codes.size else 0.0
-    weight = records.sample_weight
-    mass = "" if weight is None else f" (weights add up to {format_number(float(weight.sum()))})"
-    if records.design is not None:
-        mass = ""
+    weight, mass = records.sample_weight, ""
+    if weight is not None and records.design is None:
+        mass = f" (weights add up to {format_number(float(weight.sum()))})"
     echo(
         f"{source}: {plural(len(records), 'record')}{mass}, "
         f"{plural(len(records.domain), 'column')}, {share:.1%} of the cells empty",

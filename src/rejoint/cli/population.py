@@ -2,15 +2,9 @@
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo, keep_best
-from rejoint.cli.options import (
-    TableReader,
-    as_json,
-    load,
-    rows_option,
-    seed_option,
-    table_options,
-)
+from rejoint.cli.options import TableReader, load
 from rejoint.cli.output import record_rows, write_rows
 from rejoint.domain.domain import Domain
 from rejoint.factorization.factorize import factorize
@@ -30,10 +24,10 @@ Examples:
 @click.option("-n", "count", type=click.IntRange(min=1), required=True, help="Records.")
 @click.option("--tables", metavar="DIR|FILE", help="Tables to meet in whole numbers.")
 @click.option("--numbers", is_flag=True, help="Write representative numbers in place of bins.")
-@rows_option
-@seed_option
-@as_json
-@table_options
+@options.rows
+@options.seed
+@options.as_json
+@options.of_tables
 def command(
     model: str | None,
     count: int,

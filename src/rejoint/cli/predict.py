@@ -6,15 +6,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import (
-    DataReader,
-    as_json,
-    domain_options,
-    load_answerer,
-    rows_option,
-    split_names,
-)
+from rejoint.cli.options import DataReader, load_answerer, split_names
 from rejoint.cli.output import to_plain, write_rows
 from rejoint.cli.raw_table import read_raw
 from rejoint.estimators.imputer.fill import level_probabilities
@@ -42,9 +36,9 @@ Examples:
     "--explain", is_flag=True, help="Also write what each column contributes, in log-odds."
 )
 @click.option("--keep", is_flag=True, help="Also write the columns of DATA, first.")
-@rows_option
-@as_json
-@domain_options
+@options.rows
+@options.as_json
+@options.of_domain
 def command(
     model: str,
     data: str,

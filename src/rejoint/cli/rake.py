@@ -4,16 +4,9 @@ from typing import Any
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import EXIT_FAR, echo
-from rejoint.cli.options import (
-    DataReader,
-    TableReader,
-    as_json,
-    domain_options,
-    rows_option,
-    split_names,
-    table_options,
-)
+from rejoint.cli.options import DataReader, TableReader, split_names
 from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import read_raw
 from rejoint.population.rake import rake
@@ -33,15 +26,11 @@ Examples:
 )
 @click.option("--total", type=float, help="Sum of the weights; by default that of the tables.")
 @click.option("--name", default="weight", show_default=True, help="Name of the column of weights.")
-@click.option(
-    "--within",
-    type=click.FloatRange(min=0.0),
-    help="Exit with code 4 if a table is missed by more.",
-)
-@rows_option
-@as_json
-@table_options
-@domain_options
+@options.within("Exit with code 4 if a table is missed by more.")
+@options.rows
+@options.as_json
+@options.of_tables
+@options.of_domain
 def command(
     data: str,
     tables: tuple[str, ...],

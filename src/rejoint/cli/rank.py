@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo, keep_best
-from rejoint.cli.options import DataReader, as_json, budget_option, data_options, seed_option
+from rejoint.cli.options import DataReader
 from rejoint.cli.output import echo_json, new_figure, save_figure, show_columns, show_table
 from rejoint.plots import rank_curve
 from rejoint.rank.select import CRITERIA, select
@@ -31,11 +32,11 @@ Examples:
     help="Probability of held-out records, information criteria, or a bound of the evidence; of "
     "several, the first one chooses.",
 )
-@budget_option
+@options.budget
 @click.option("--plot", metavar="FILE", help="Plot the curve to this file: .svg, .png, .pdf.")
-@seed_option
-@as_json
-@data_options
+@options.seed
+@options.as_json
+@options.of_data
 def command(
     data: str,
     ranks: str | None,

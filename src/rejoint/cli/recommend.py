@@ -4,14 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import (
-    DataReader,
-    as_json,
-    file_options,
-    load_saved,
-    split_names,
-)
+from rejoint.cli.options import DataReader, load_saved, split_names
 from rejoint.cli.output import echo_json, show_table
 from rejoint.cli.raw_table import read_raw
 from rejoint.text import nearest
@@ -63,8 +58,8 @@ Examples:
 @click.option(
     "--explain", metavar="ITEM", help="Show which ratings change the expected rating of ITEM."
 )
-@as_json
-@file_options
+@options.as_json
+@options.of_file
 def command(
     model: str,
     rated: tuple[str, ...],

@@ -12,24 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import __version__
+from rejoint.cli import options
 from rejoint.cli.group import echo, in_options
 from rejoint.cli.inspect import describe_order, fit_of
-from rejoint.cli.options import (
-    DataReader,
-    TableReader,
-    as_json,
-    load_with_notes,
-    origin,
-    survey_options,
-    table_options,
-)
+from rejoint.cli.options import DataReader, TableReader, load_with_notes, origin
 from rejoint.cli.output import check_output, echo_json, format_classes, open_output
 from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
 from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.fit_notes import records_behind
 from rejoint.language.query import Label, Name
-from rejoint.pmf.entropy import mutual_information
+from rejoint.model import Layout
+from rejoint.pmf.entropy import conditional_entropy, mutual_information
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_as_read import TableAsRead, list_as_read
 from rejoint.records.records import Records
@@ -121,7 +115,7 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
             said.append(design.text)
     if notes.get("tables"):
         said.append(f"It was fitted to {plural(len(notes['tables']), 'table')} of them.")
-    size = pmf.rank * (sum(pmf.domain.shape) - len(pmf.domain) + 1) - 1
+    size = Layout(pmf.domain.shape).parameters(pmf.rank)
     cells = format_count(prod(pmf.domain.shape))
     said.append(
         f"{plural(len(pmf.domain), 'variable')}, {cells} possible combinations, "
@@ -321,15 +315,12 @@ def _dependence(pmf: LowRankPMF) -> Part | None:
 
 
 def _information_shares(pmf: LowRankPMF) -> NDArray[np.float64]:
-    size, answer = len(pmf.domain), pmf.mixture
+    size, answer = len(pmf.domain), (pmf.mixture.weights, pmf.mixture.factors)
     shares = np.zeros((size, size))
-    entropy = []
-    for name in pmf.domain.names:
-        p = pmf.marginal([name])
-        entropy.append(float(-(p[p > 0] * np.log(p[p > 0])).sum()))
+    entropy = [conditional_entropy(*answer, (n,)).value for n in range(size)]
     for i, j in combinations(range(size), 2):
         least = min(entropy[i], entropy[j])
-        told = mutual_information(answer.weights, answer.factors, (i,), (j,)).value
+        told = mutual_information(*answer, (i,), (j,)).value
         shares[i, j] = shares[j, i] = np.clip(told / least if least > 0 else 0.0, 0.0, 1.0)
     return shares
 
@@ -350,17 +341,13 @@ def _ask(pmf: LowRankPMF, file: str) -> Part:
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Shape:
     place = {"x": f"{x:g}", "y": f"{y:g}"}
-    return Shape("text", {**place, "class": kind, "text-anchor": anchor}, _cut(text, 42))
+    return Shape("text", {**place, "class": kind, "text-anchor": anchor}, clean_label(text, 42))
 
 
 def _box(x: float, y: float, width: float, height: float, kind: str, **more: str) -> Shape:
     sides = {"x": x, "y": y, "width": max(width, 0), "height": height}
     shown = {name: f"{side:.2f}" for name, side in sides.items()}
     return Shape("rect", {**shown, "class": kind, **more})
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def bar(share: float, seen: float | None = None, width: int = 120) -> Picture:
@@ -460,7 +447,7 @@ def heat_map(
     down = 22.0
     for r, name in enumerate(rows):
         down += 6 if r in breaks else 0
-        shapes.append(_text(names - 8, down + 14, _cut(name, 40), "", "end"))
+        shapes.append(_text(names - 8, down + 14, clean_label(name, 40), "", "end"))
         for k, value in enumerate(cells[r]):
             x = names + k * size
             shade = f"fill-opacity:{value:.3f}"
@@ -486,9 +473,9 @@ Examples:
 @click.option("--tables", metavar="DIR", help="Tables to compare the model with.")
 @click.option("--title", help="Title of the page; the file name by default.")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True)
-@as_json
-@table_options
-@survey_options
+@options.as_json
+@options.of_tables
+@options.of_survey
 def command(
     model: str,
     data: str | None,

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from rejoint.cli.options import as_json, load, rows_option, seed_option
+from rejoint.cli import options
+from rejoint.cli.options import load
 from rejoint.cli.output import record_rows, write_rows
 from rejoint.domain.domain import Domain
 from rejoint.language.bind import bind
@@ -24,9 +25,9 @@ Examples:
     "--given", metavar="CONDITIONS", help='Conditions that all of them meet: "a = x, b >= 3".'
 )
 @click.option("--numbers", is_flag=True, help="Write representative numbers in place of bins.")
-@rows_option
-@seed_option
-@as_json
+@options.rows
+@options.seed
+@options.as_json
 def command(
     model: str,
     count: int,

@@ -5,8 +5,9 @@ from typing import Any
 import click
 import numpy as np
 
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, rows_output
+from rejoint.cli.options import DataReader, load_with_notes
 from rejoint.cli.output import echo_json, write_rows
 from rejoint.text import class_titles
 
@@ -22,9 +23,9 @@ Examples:
 @click.argument("data", metavar="DATA")
 @click.option("--rows", is_flag=True, help="Write the log-probability of each row.")
 @click.option("--classes", is_flag=True, help="Write the probability of each class for each row.")
-@rows_output("Output file of --rows and --classes; its name sets the format.")
-@as_json
-@domain_options
+@options.rows_to("Output file of --rows and --classes; its name sets the format.")
+@options.as_json
+@options.of_domain
 def command(
     model: str,
     data: str,

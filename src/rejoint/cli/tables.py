@@ -6,15 +6,9 @@ from typing import Any
 import click
 import numpy as np
 
+from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import (
-    DataReader,
-    as_json,
-    data_options,
-    seed_option,
-    split_names,
-    subsets_option,
-)
+from rejoint.cli.options import DataReader, split_names
 from rejoint.cli.output import echo_json
 from rejoint.cost import Cost
 from rejoint.marginals.marginals import Marginals
@@ -44,7 +38,7 @@ Examples:
     help="The output folder; created, or replaced as a whole.",
 )
 @click.option("--order", type=click.IntRange(min=1), help="Variables of each table; 3 by default.")
-@subsets_option
+@options.subsets
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
@@ -61,14 +55,14 @@ Examples:
     type=click.IntRange(min=2),
     help="Round counts to multiples of this, up or down at random.",
 )
-@seed_option
+@options.seed
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Only report how many tables there would be and how large they are.",
 )
-@as_json
-@data_options
+@options.as_json
+@options.of_data
 def command(
     data: str,
     output: str,

@@ -16,6 +16,7 @@ from rejoint.datasets.fetch import (
     offline_advice,
     read_data_folder,
 )
+from rejoint.pmf.to_frame import columns_to_frame
 from rejoint.records.frames import choose_backend
 
 Columns = dict[str, list[Any]]
@@ -86,19 +87,7 @@ def as_frame(columns: Columns, backend: str | None) -> Any:
     """
     if backend == "dict" or (backend is None and not any(map(find_spec, get_args(Backend)[:3]))):
         return columns
-    match choose_backend(backend):
-        case "pandas":
-            import pandas
-
-            return pandas.DataFrame(columns)
-        case "polars":
-            import polars
-
-            return polars.DataFrame(columns)
-        case "pyarrow":
-            import pyarrow
-
-            return pyarrow.table(columns)
+    return columns_to_frame(columns, choose_backend(backend))
 
 
 def _read_csv(text: str) -> Columns:

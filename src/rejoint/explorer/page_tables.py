@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain, level_order
+from rejoint.io.schema import SchemaError, list_of, number, pair_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.answer_basis import KnownTable, by_records
 from rejoint.pmf.given_tables import GivenTables
@@ -199,19 +200,15 @@ def _pair_ranges(
         bounds = bound_answers(kept, cells, seconds=deadline - monotonic())
         if any(each.slack > 0 for each in bounds):
             return None  # they contradict each other: a level has no one probability
+        low, high, sharp = _ends(bounds)
         shape = pmf.domain.shape[a], pmf.domain.shape[b]
-        low = np.array([each.low for each in bounds]).reshape(shape)
-        high = np.array([each.high for each in bounds]).reshape(shape)
-        sharp = all(each.sharp for each in bounds)
+        low, high = low.reshape(shape), high.reshape(shape)
         for n, m, ends in ((a, b, (low.T, high.T)), (b, a, (low, high))):
             given = _share(pmf, kept, m)
             for i in np.flatnonzero(given > 0):
                 low_given, high_given = (np.clip(end[i] / given[i], 0.0, 1.0) for end in ends)
-                ranges.setdefault(f"{m}={i}", {})[str(n)] = {
-                    "low": low_given.round(9).tolist(),
-                    "high": high_given.round(9).tolist(),
-                    "sharp": sharp,
-                }
+                found = _plain_range(low_given, high_given, sharp)
+                ranges.setdefault(f"{m}={i}", {})[str(n)] = found
     return ranges
 
 
@@ -305,16 +302,18 @@ def bound_bars(
     for n in asked:
         each = [b for (m, _), b in zip(cells, bounds, strict=True) if m == n]
         if all(np.isfinite(b.low) for b in each):
-            found[str(n)] = _plain_bounds(each)
+            found[str(n)] = _plain_range(*_ends(each))
     return found, max((b.slack for b in bounds), default=0.0)
 
 
-def _plain_bounds(bounds: Sequence[AnswerBounds]) -> dict[str, Any]:
-    return {
-        "low": [round(b.low, 9) for b in bounds],
-        "high": [round(b.high, 9) for b in bounds],
-        "sharp": all(b.sharp for b in bounds),
-    }
+def _ends(bounds: Sequence[AnswerBounds]) -> tuple[FloatArray, FloatArray, bool]:
+    """Return the lower ends, the upper ends, and whether all are sharp."""
+    low, high = np.array([(b.low, b.high) for b in bounds]).T
+    return low, high, all(b.sharp for b in bounds)
+
+
+def _plain_range(low: FloatArray, high: FloatArray, sharp: bool) -> dict[str, Any]:
+    return {"low": low.round(9).tolist(), "high": high.round(9).tolist(), "sharp": sharp}
 
 
 def describe_slack(tables: GivenTables, slack: float) -> str | None:
@@ -328,9 +327,7 @@ def describe_slack(tables: GivenTables, slack: float) -> str | None:
     """
     if not slack > 0:
         return None
-    noisy = tables.marginals is not None and tables.marginals.noisy
-    reason = "because they come from a sample" if noisy else "because they contradict each other"
-    return f"Cells of the tables may be off by up to {slack:.2g} of the total, {reason}."
+    return f"Cells of the tables may be off by {tables.describe_slack(slack)}."
 
 
 def read_evidence_pairs(plain: Any, domain: Domain) -> dict[int, FloatArray] | None:
@@ -344,15 +341,11 @@ def read_evidence_pairs(plain: Any, domain: Domain) -> dict[int, FloatArray] | N
     >>> read_evidence_pairs([[7, [1, 0]]], domain) is None
     True
     """
-    found: dict[int, FloatArray] = {}
-    for each in plain if isinstance(plain, list) else [None]:
-        if not isinstance(each, list) or len(each) != 2 or type(each[0]) is not int:
-            return None
-        n, numbers = each
-        if not 0 <= n < len(domain) or not isinstance(numbers, list):
-            return None
-        good = all(type(x) in (int, float) and 0 <= x <= 1 for x in numbers)
-        if not good or len(numbers) != domain.shape[n] or not any(numbers):
-            return None
-        found[n] = np.array(numbers, dtype=np.float64)
-    return found
+    position, likelihoods = number(0, len(domain) - 1, whole=True), list_of(number(0.0, 1.0))
+    try:
+        pairs = list_of(pair_of(position, likelihoods))(plain, "the evidence")
+    except SchemaError:
+        return None
+    if not all(len(vector) == domain.shape[n] and any(vector) for n, vector in pairs):
+        return None
+    return {n: np.array(vector, dtype=np.float64) for n, vector in pairs}

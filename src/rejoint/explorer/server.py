@@ -132,11 +132,9 @@ def application(
 async def _names(request: "Request", number: int) -> list[str] | None:
     """Names from a request, one for each class; None where it is not a list of short texts."""
     try:
-        names = list_of(text(most=200), size=number)(await _read_json(request), "names")
-        "".join(names).encode()
-    except (SchemaError, UnicodeEncodeError):
+        found: list[str] = list_of(text(most=200), size=number)(await _read_json(request), "names")
+    except SchemaError:
         return None
-    found: list[str] = names
     return found
 
 

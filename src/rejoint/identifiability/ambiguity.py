@@ -8,7 +8,6 @@ onto the tables; probabilities that reach zero stay there while the walk pushes 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import positions
 from rejoint.identifiability.layout import Subsets, TableLayout, read_layout
 from rejoint.marginals.subsets import Subset
+from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.evidence import Given, read_evidence
 from rejoint.queries.tables import khatri_rao
@@ -216,10 +216,9 @@ class Fiber:
     model: LowRankPMF
 
     @cached_property
-    def row_ranges(self) -> list[tuple[int, int]]:
-        """First row of weights and of each factor in the vector, and the row after the last."""
-        ends = np.cumsum([0, 1, *self.tables.levels])
-        return [(int(a), int(b)) for a, b in pairwise(ends)]
+    def layout(self) -> Layout:
+        """Rows of the vector: one of weights, then those of each factor."""
+        return Layout((1, *self.tables.levels))
 
     @cached_property
     def start(self) -> Array:
@@ -234,18 +233,15 @@ class Fiber:
     @cached_property
     def sums(self) -> Array:
         """Jacobian of what must stay one: the weights, and every column of every factor."""
-        rank = self.model.rank
-        rows = np.zeros((1 + rank * len(self.tables.levels), len(self.start)))
+        rank, levels = self.model.rank, self.tables.levels
+        rows = np.zeros((1 + rank * len(levels), len(self.start)))
         rows[0, :rank] = 1.0
-        for n, (a, b) in enumerate(self.row_ranges[1:]):
-            for f in range(rank):
-                rows[1 + n * rank + f, a * rank + f : b * rank : rank] = 1.0
+        rows[1:, rank:] = np.kron(np.repeat(np.eye(len(levels)), levels, axis=1), np.eye(rank))
         return rows
 
     def split(self, x: Array) -> list[Array]:
         """Weights (1, F) and factors (I_n, F)."""
-        rows = x.reshape(-1, self.model.rank)
-        return [rows[a:b] for a, b in self.row_ranges]
+        return self.layout.split(x.reshape(-1, self.model.rank))
 
     def values(self, x: Array) -> Array:
         """All tables, one after another, and all sums that must stay one."""
@@ -271,14 +267,11 @@ class Fiber:
             chosen = [weights, *(factors[n] for n in subset)]
             block = np.zeros((prod(len(part) for part in chosen), len(x)))
             for slot, n in enumerate((-1, *subset)):
-                a, b = self.row_ranges[n + 1]
                 left, right = khatri_rao(chosen[:slot], one), khatri_rao(chosen[slot + 1 :], one)
                 outer = left[:, None, :] * right[None]  # (cells left, cells right, F)
-                for i in range(b - a):
-                    where = np.zeros((len(left), b - a, len(right)), dtype=bool)
-                    where[:, i] = True
-                    columns = slice((a + i) * rank, (a + i + 1) * rank)
-                    block[where.ravel(), columns] = outer.reshape(-1, rank)
+                cells = block.reshape(len(left), -1, len(right), self.layout.size, rank)
+                for i in range(cells.shape[1]):
+                    cells[:, i, :, self.layout.offsets[n + 1] + i] = outer
             blocks.append(block)
         return np.vstack([*blocks, self.sums])
 

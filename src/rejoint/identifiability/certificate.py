@@ -53,11 +53,9 @@ class Proof:
     groups: tuple[tuple[str, ...], ...]
     numbers: str
 
-    @property
-    def where(self) -> str:
-        """The groups as text."""
+    def __str__(self) -> str:
         text = " ".join("{" + " ".join(group) + "}" for group in self.groups)
-        return f", groups {text}" if text else ""
+        return f"{self.lemma}{f', groups {text}' if text else ''}: {self.numbers}"
 
 
 @dataclass(frozen=True)
@@ -128,10 +126,7 @@ class Certificate:
         if self.uncovered:
             return f"Not unique: no table contains {show(self.uncovered)}."
         if self.proof is not None:
-            return (
-                f"Unique: no other model of rank {self.rank} has these tables "
-                f"({self.proof.lemma}{self.proof.where}: {self.proof.numbers})."
-            )
+            return f"Unique: no other model of rank {self.rank} has these tables ({self.proof})."
         if self._reducible_text:
             return self._reducible_text
         if self.local.parameters:
@@ -519,8 +514,7 @@ Kruskal ranks 2 + 2 + 2 >= 6).
         return None
     found = certify(pmf, subsets)
     if found.proof is not None:
-        proof = f"{found.proof.lemma}{found.proof.where}: {found.proof.numbers}"
-        return f"No other model of rank {pmf.rank} has these tables ({proof})."
+        return f"No other model of rank {pmf.rank} has these tables ({found.proof})."
     if found.local.joint:
         return (
             f"No other joint of rank {pmf.rank} near this one has these tables (condition number "

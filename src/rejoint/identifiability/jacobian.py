@@ -301,8 +301,8 @@ def _find_weak_directions(
         matrix[still] = matrix[:, still] = 0.0
     matrix, lengths = scale_columns(matrix)
     if len(matrix) > MOST_NULL_COLUMNS:
-        found = smallest_singular_value(matrix)
-        return WeakDirections(found.ratio, found.direction[:, None], np.nan)
+        smallest, direction = smallest_singular_value(matrix)
+        return WeakDirections(smallest, direction[:, None], np.nan)
     values, vectors = np.linalg.eigh(matrix)
     smallest = float(np.sqrt(max(values[0], 0.0) / values[-1]))
     null = vectors[:, values <= RESOLVED_SHARE**2 * values[-1]]

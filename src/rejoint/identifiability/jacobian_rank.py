@@ -20,13 +20,14 @@ polynomial of degree ``d`` that is not zero vanishes at a random point with prob
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.linalg.lapack import dpotrf
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from rejoint.identifiability.layout import TableLayout
 
@@ -38,9 +39,6 @@ PRIMES = (8388593, 8388587, 8388581)
 
 #: Columns that are eliminated at once.
 BLOCK_COLUMNS = 64
-
-#: Columns up to which all eigenvalues are computed; beyond, the smallest by inverse iteration.
-MOST_DENSE_COLUMNS = 500
 
 #: Singular values below this share of the largest count as zero: a Gram matrix in
 #: double precision has its eigenvalues, their squares, to about 1e-15.
@@ -312,14 +310,6 @@ def _residues(values: Array, prime: int) -> Array:
     return values
 
 
-@dataclass(frozen=True)
-class SmallestSingular:
-    """The smallest singular value over the largest, and its direction."""
-
-    ratio: float
-    direction: Array
-
-
 def scale_columns(gram: Array) -> tuple[Array, Array]:
     """Gram matrix of columns of length one, in place, and the lengths, 1 for zero columns."""
     lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
@@ -329,63 +319,25 @@ def scale_columns(gram: Array) -> tuple[Array, Array]:
     return gram, lengths
 
 
-def smallest_singular_value(gram: Array) -> SmallestSingular:
-    """Smallest singular value behind a scaled Gram matrix; a large matrix is overwritten."""
-    if len(gram) <= MOST_DENSE_COLUMNS:
-        values, vectors = np.linalg.eigh(gram)
-        low, high, direction = values[0], values[-1], vectors[:, 0]
-    else:
-        high = _largest_eigenvalue(gram)
-        low, direction = _smallest_by_inverse(gram, high)
-    return SmallestSingular(float(np.sqrt(max(low, 0.0) / high)), direction)
+def smallest_singular_value(gram: Array) -> tuple[float, Array]:
+    """Smallest singular value over the largest, to three digits, and its direction.
 
-
-def _largest_eigenvalue(gram: Array) -> float:
-    """Largest eigenvalue, to three digits."""
-    start = np.ones(len(gram))
-    return float(eigsh(gram, k=1, tol=1e-3, v0=start, return_eigenvectors=False)[0])
-
-
-def _smallest_by_inverse(gram: Array, high: float) -> tuple[float, Array]:
-    """Smallest eigenvalue and its vector: Lanczos on the inverse of the matrix, shifted a little.
-
-    The shift, at the size of rounding errors, lets a singular matrix be factored, too.
+    Lanczos on the Gram matrix, which is overwritten, and on its inverse, shifted a little: the
+    shift, at the size of rounding errors, lets a singular matrix be factored, too.
     """
-    diagonal = np.diagonal(gram).copy()
-    for shift in high * len(gram) ** 0.5 * np.array([4e-16, 1e-14, 1e-12]):
+    size, diagonal = len(gram), np.diagonal(gram).copy()
+    high = float(eigsh(gram, k=1, tol=1e-3, v0=np.ones(size), return_eigenvectors=False)[0])
+    for shift in high * size**0.5 * np.array([4e-16, 1e-14, 1e-12]):
         np.fill_diagonal(gram, diagonal + shift)
         # .T: Fortran order without a copy. One triangle is overwritten, the other keeps the matrix.
         factor, failed = dpotrf(gram.T, lower=0, clean=0, overwrite_a=1)
         if not failed:
-            value, direction = _largest_of_inverse(factor)
-            return 1.0 / value - float(shift), direction
-        _mirror(gram)
-    return 0.0, np.full(len(gram), len(gram) ** -0.5)  # not a Gram matrix at all
-
-
-def _mirror(gram: Array) -> None:
-    """Copy the upper triangle onto the lower one, which a failed factorization has overwritten."""
-    for k in range(len(gram)):
-        gram[k + 1 :, k] = gram[k, k + 1 :]
-
-
-def _largest_of_inverse(factor: Array, steps: int = 60) -> tuple[float, Array]:
-    """Largest eigenvalue of the inverse of a factored matrix, to three digits, and its vector."""
-    size = len(factor)
-    vector = np.random.default_rng(0).standard_normal(size)
-    basis, images = [vector / np.linalg.norm(vector)], []
-    before, value, weights = 0.0, 0.0, np.ones(1)
-    for _ in range(min(steps, size)):
-        image = cho_solve((factor, False), basis[-1], check_finite=False)
-        images.append(image)
-        inner = np.array(basis) @ np.array(images).T
-        values, vectors = np.linalg.eigh((inner + inner.T) / 2)
-        before, value, weights = value, float(values[-1]), vectors[:, -1]
-        if abs(value - before) <= 1e-3 * value:
-            break
-        rest = image.copy()
-        for _ in range(2):  # twice is enough to keep the basis orthogonal
-            for known in basis:
-                rest -= (known @ rest) * known
-        basis.append(rest / np.linalg.norm(rest))
-    return value, np.array(basis[: len(weights)]).T @ weights
+            solve = partial(cho_solve, (factor, False), check_finite=False)
+            inverse = LinearOperator(gram.shape, solve, dtype=gram.dtype)
+            start = np.random.default_rng(0).standard_normal(size)
+            values, vectors = eigsh(inverse, k=1, tol=1e-3, v0=start)
+            low = 1.0 / float(values[0]) - float(shift)
+            return float(np.sqrt(max(low, 0.0) / high)), vectors[:, 0]
+        for k in range(size):  # the triangle that was overwritten, from the other
+            gram[k + 1 :, k] = gram[k, k + 1 :]
+    return 0.0, np.full(size, size**-0.5)  # not a Gram matrix at all

@@ -70,38 +70,30 @@ variables has 7. Many joints have these tables; this is one of them.
 
 def _verdict_on_given(tables: GivenTables, rank: int) -> ModelVerdict:
     question = "Do the tables that it was fitted to determine the joint?"
-    each = "Each answer states its basis."
     if any(len(subset) == len(tables.domain) for subset in tables.subsets):
         return ModelVerdict(question, "Yes: one table holds all variables.")
-    apart = _describe_apart(tables)
+    layout, basis = _layout(tables), "Each answer states its basis."
     if tables.identified is not None:
         verdict = f"At rank {rank} they do. {tables.identified}"
-        other = "Joints of a higher rank may have these tables, too. " + each
-        return ModelVerdict(question, verdict, tuple(filter(None, [apart, other])))
-    if tables.marginals is not None and tables.marginals.moments:
+        basis = f"Joints of a higher rank may have these tables, too. {basis}"
+    elif tables.marginals is not None and tables.marginals.moments:
         verdict = "It was not checked whether these tables and moments determine the joint."
-        return ModelVerdict(question, verdict, tuple(filter(None, [apart, each])))
-    numbers = _describe_numbers(tables)
-    verdict = (
-        f"These tables do not determine the joint{numbers}. Many joints have these tables; this is "
-        "one of them."
-    )
-    return ModelVerdict(question, verdict, tuple(filter(None, [apart, each])))
+    else:
+        verdict = (
+            f"These tables do not determine the joint{_describe_numbers(tables, layout)}. Many "
+            "joints have these tables; this is one of them."
+        )
+    apart = "" if layout is None else layout.apart_text
+    return ModelVerdict(question, verdict, tuple(filter(None, [apart, basis])))
 
 
-def _describe_numbers(tables: GivenTables) -> str:
+def _describe_numbers(tables: GivenTables, layout: TableLayout | None) -> str:
     """Say how many numbers the tables and a joint have; nothing where that takes long to count."""
-    layout = _layout(tables)
     if layout is None or not layout.is_countable:
         return ""
     shown = format_count(prod(tables.domain.shape) - 1)
     said = plural(layout.equations, "independent number")
     return f": they have {said}, a joint of these variables has {shown}"
-
-
-def _describe_apart(tables: GivenTables) -> str:
-    layout = _layout(tables)
-    return "" if layout is None else layout.apart_text
 
 
 def _layout(tables: GivenTables) -> TableLayout | None:

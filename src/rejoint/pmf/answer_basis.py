@@ -434,17 +434,10 @@ class AnswerBasis:
         return ""
 
     def _describe_slack(self) -> str:
-        found, kept = self._ranges_at_hand(), self._marginals
-        if found is None or kept is None or not found.slack > 0:
+        found = self._ranges_at_hand()
+        if found is None or not found.slack > 0:
             return ""
-        reason = (
-            "because they come from a sample"
-            if kept.noisy
-            else ("because they contradict each other")
-        )
-        return (
-            f" (cells of the tables may be off by up to {found.slack:.2g} of the total, {reason})"
-        )
+        return f" (cells of the tables may be off by {self.tables.describe_slack(found.slack)})"
 
 
 def by_records(tables: "Marginals") -> list[int]:

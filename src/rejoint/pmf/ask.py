@@ -148,7 +148,7 @@ def _add_interval(model: "LowRankPMF", bound: BoundQuery, answer: Answer, level:
             amount = _measure(bound, known, np.random.default_rng(0)).value
             values.append(np.array(amount / _SCALES[answer.unit]))
         else:
-            values.append(_value(model.domain, bound, known)[0])
+            values.append(_value(model.domain, bound, _table(model.domain, bound, known)[0]))
             totals.append(joint_table(own, [known.factors[n] for n in bound.by]))
     if bound.by and totals:
         # A column of the table is given its level, too: draws count by how probable that is.
@@ -169,31 +169,33 @@ def _limits(domain: Domain, bound: BoundQuery, answer: Answer) -> tuple[float, f
     return float(np.min(numbers)), float(np.max(numbers))
 
 
-def _value(domain: Domain, bound: BoundQuery, known: _Known) -> tuple[FloatArray, tuple[str, ...]]:
-    """Return the probabilities or the means that answer a question, and notes on them."""
-    table, notes = _table(domain, bound, known)
+def _value(domain: Domain, bound: BoundQuery, table: FloatArray) -> FloatArray:
+    """Return the probabilities or the means that answer a question, from a table of its own."""
     if bound.query.verb == "P":
-        return np.minimum(table, 1.0, out=table), notes  # not above one by rounding
+        return np.minimum(table, 1.0, out=table)  # not above one by rounding
     with np.errstate(invalid="ignore"):  # a level may be infinite, an undefined share is nan
-        return np.asarray(np.tensordot(domain[bound.asked[0]].numeric, table, 1)), notes
+        return np.asarray(np.tensordot(domain[bound.asked[0]].numeric, table, 1))
 
 
 def _numbers(domain: Domain, bound: BoundQuery, known: _Known) -> Answer:
     """Answer P and E."""
+    if bound.query.verb == "E":
+        check_numeric(domain, bound)
+    table, notes = _table(domain, bound, known)
+    return answer_of_table(domain, bound, table, known.evidence, known.notes + notes)
+
+
+def answer_of_table(
+    domain: Domain, bound: BoundQuery, table: FloatArray, evidence: float, notes: tuple[str, ...]
+) -> Answer:
+    """Answer P and E by the table of what is asked, which may be overwritten."""
     axes = bound.asked + bound.by
     kind: Kind = "table" if axes else "probability"
     if bound.query.verb == "E":
         axes, kind = bound.by, "expectation"
-        check_numeric(domain, bound)
-    value, notes = _value(domain, bound, known)
-    return Answer(
-        bound.query,
-        kind,
-        value if axes else float(value),
-        tuple(domain[n] for n in axes),
-        known.evidence,
-        notes=known.notes + notes,
-    )
+    value = _value(domain, bound, table)
+    found = value if axes else float(value)
+    return Answer(bound.query, kind, found, tuple(domain[n] for n in axes), evidence, notes=notes)
 
 
 def check_numeric(domain: Domain, bound: BoundQuery) -> None:

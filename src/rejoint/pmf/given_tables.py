@@ -114,6 +114,18 @@ class GivenTables:
         asked = {*self.domain.indices(tuple(names)), *self.evidence}
         return any(asked <= set(subset) for subset in self.subsets)
 
+    def describe_slack(self, slack: float) -> str:
+        """Say by how much of the total cells may be off in ranges of answers, and why.
+
+        Examples
+        --------
+        >>> GivenTables(Domain.of({"a": 2}), ((0,),)).describe_slack(0.0123)
+        'up to 0.012 of the total, because they contradict each other'
+        """
+        noisy = self.marginals is not None and self.marginals.noisy
+        reason = "come from a sample" if noisy else "contradict each other"
+        return f"up to {slack:.2g} of the total, because they {reason}"
+
     def given(self, domain: Domain, likelihoods: Mapping[int, FloatArray]) -> "GivenTables":
         """Return the tables with evidence added, by position in the domain of the model.
 

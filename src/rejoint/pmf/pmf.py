@@ -137,13 +137,13 @@ class LowRankPMF:
             domain = Domain.of_shape([len(matrix) for matrix in matrices])
         _check_shapes(w, matrices, domain)
         labels = [f"the factor of {name!r}" for name in domain.names]
-        self._fill(
+        self._set(
             _normalize(w[:, None], "weights")[:, 0],
             map(_normalize, matrices, labels),
             domain,
             Draws.of(draws, domain, type(self)),
             None if mixture is None else mixture.mixture.align(domain),
-            gaps,
+            tuple(gaps),
             tables,
         )
         if self.draws and mixture is None:
@@ -163,29 +163,22 @@ class LowRankPMF:
         """Make a model of arrays that the package computed: they are neither checked nor copied."""
         self = object.__new__(cls)
         draws = draws or Draws.of((), domain, cls)
-        self._fill(weights, factors, domain, draws, mixture, gaps, tables)
+        self._set(weights, factors, domain, draws, mixture, tuple(gaps), tables)
         return self
 
-    def _fill(
-        self,
-        weights: FloatArray,
-        factors: Iterable[FloatArray],
-        domain: Domain,
-        draws: Draws,
-        mixture: "LowRankPMF | None",
-        gaps: Iterable[TableGap],
-        tables: GivenTables | None,
-    ) -> None:
-        put = object.__setattr__
-        put(self, "weights", np.ascontiguousarray(weights))
-        put(self, "factors", tuple(map(np.ascontiguousarray, factors)))
-        put(self, "domain", domain)
-        put(self, "draws", draws)
-        put(self, "_mixture", mixture)
-        put(self, "gaps", tuple(gaps))
-        put(self, "tables", tables)
-        for array in (self.weights, *self.factors):
+    def _set(self, weights: FloatArray, factors: Iterable[FloatArray], *others: Any) -> None:
+        """Set all attributes, in the order of the parameters; arrays become read-only."""
+        own, *parts = (np.ascontiguousarray(array) for array in (weights, *factors))
+        for array in (own, *parts):
             array.flags.writeable = False
+        names = ("weights", "factors", "domain", "draws", "_mixture", "gaps", "tables")
+        for name, value in zip(names, (own, tuple(parts), *others), strict=True):
+            object.__setattr__(self, name, value)
+
+    @property
+    def _others(self) -> tuple[Any, ...]:
+        """What a model has besides weights, factors and domain."""
+        return self.draws, self._mixture, self.gaps, self.tables
 
     @property
     def mixture(self) -> "LowRankPMF":
@@ -776,8 +769,7 @@ class LowRankPMF:
         chosen = self.domain.indices(domain.names)
         factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
         mixture = None if self._mixture is None else self._mixture.align(domain)
-        draws = self.draws.align(domain)
-        parts = (draws, mixture, self.gaps, self.tables)
+        parts = (self.draws.align(domain), mixture, self.gaps, self.tables)
         return self._trusted(self.weights, factors, domain, *parts)
 
     def with_tables(
@@ -805,7 +797,7 @@ class LowRankPMF:
             tables = GivenTables.of(tables, identified)
         if tables is not None:
             level_order(self.domain, tables.domain.project(self.domain.names))
-        parts = (self.draws, self._mixture, self.gaps, tables)
+        parts = (*self._others[:-1], tables)
         return self._trusted(self.weights, self.factors, self.domain, *parts)
 
     def sorted(self) -> Self:
@@ -818,8 +810,7 @@ class LowRankPMF:
         """
         order = np.argsort(-self.weights, kind="stable")
         factors = [a[:, order] for a in self.factors]
-        parts = (self.draws, self._mixture, self.gaps, self.tables)
-        return self._trusted(self.weights[order], factors, self.domain, *parts)
+        return self._trusted(self.weights[order], factors, self.domain, *self._others)
 
     @classmethod
     def average(cls, pmfs: Iterable[Self], weights: ArrayLike | None = None) -> Self:
@@ -1136,8 +1127,7 @@ class LowRankPMF:
         raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be deleted.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self.draws, self._mixture, self.gaps, self.tables)
-        return type(self), (self.weights, self.factors, self.domain, *parts)
+        return type(self), (self.weights, self.factors, self.domain, *self._others)
 
     def __repr__(self) -> str:
         count, top = len(self.domain), ", ".join(f"{w:.3g}" for w in np.sort(self.weights)[:-6:-1])

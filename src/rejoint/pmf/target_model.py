@@ -14,9 +14,16 @@ from rejoint.domain.domain import Domain
 from rejoint.io.model_file import SavedModel, read_saved, write_model
 from rejoint.language.bind import BoundQuery, bind
 from rejoint.language.query import Query
-from rejoint.pmf.answer import Answer, Kind
+from rejoint.pmf.answer import Answer
 from rejoint.pmf.answer_basis import BOUND_SECONDS
-from rejoint.pmf.ask import RandomState, ask, check_numeric, divide_columns, note_unlikely
+from rejoint.pmf.ask import (
+    RandomState,
+    answer_of_table,
+    ask,
+    check_numeric,
+    divide_columns,
+    note_unlikely,
+)
 from rejoint.pmf.label_ensemble import LabelEnsemble
 from rejoint.pmf.label_explanation import LabelExplanation, explain_row
 from rejoint.pmf.pmf import LowRankPMF
@@ -355,21 +362,14 @@ class TargetModel:
         log_prob = float(self.pmf.log_prob(Records(domain, row))[0]) if bound.evidence else 0.0
         notes = bound.notes + note_unlikely(bound, log_prob)
         table, more = self._table(bound, row[0])
-        head: dict[str, Any] = {"evidence": min(exp(log_prob), 1.0), "notes": notes + more}
-        if verb == "argmax":
-            best = np.unravel_index(int(table.argmax()), table.shape)
-            share = float(np.log(table[best]))
-            found = Found(np.array(best), share, share, exact=True, nodes=0)
-            mode = Mode.of([domain[n] for n in bound.asked], found)
-            return Answer(bound.query, "mode", mode, **head)
-        kind: Kind = "table" if table.ndim else "probability"
-        axes = bound.asked + bound.by
-        if verb == "E":
-            axes, kind = bound.by, "expectation"
-            with np.errstate(invalid="ignore"):  # a level may be infinite, an undefined share nan
-                table = np.asarray(np.tensordot(domain[bound.asked[0]].numeric, table, 1))
-        value = table if table.ndim else float(table)
-        return Answer(bound.query, kind, value, tuple(domain[n] for n in axes), **head)
+        evidence, notes = min(exp(log_prob), 1.0), notes + more
+        if verb != "argmax":
+            return answer_of_table(domain, bound, table, evidence, notes)
+        best = np.unravel_index(int(table.argmax()), table.shape)
+        share = float(np.log(table[best]))
+        found = Found(np.array(best), share, share, exact=True, nodes=0)
+        mode = Mode.of([domain[n] for n in bound.asked], found)
+        return Answer(bound.query, "mode", mode, evidence=evidence, notes=notes)
 
     def _table(self, bound: BoundQuery, row: Codes) -> tuple[FloatArray, tuple[str, ...]]:
         """Return P(asked, events | row, by), axes as asked and then by, and notes on it."""

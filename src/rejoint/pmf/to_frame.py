@@ -1,6 +1,7 @@
 """Answers with labels: Mode, a mapping, and tables as frames."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -103,14 +104,20 @@ def label_table(
     backend = choose_backend(backend)
     if backend == "pandas":
         return _pandas(table, variables, name)
-    columns = _long(table, variables, name)
-    if backend == "polars":
-        import polars
+    return columns_to_frame(_long(table, variables, name), backend)
 
-        return polars.DataFrame(columns)
-    import pyarrow
 
-    return pyarrow.table(columns)
+def columns_to_frame(columns: Mapping[str, Any], backend: Backend) -> Any:
+    """Return columns by name as a frame of a library.
+
+    Examples
+    --------
+    >>> columns_to_frame({"a": [1, None]}, "polars").shape
+    (2, 1)
+    """
+    library = import_module(backend)
+    make = library.table if backend == "pyarrow" else library.DataFrame
+    return make(columns)
 
 
 def _labels(variable: Variable) -> list[Any]:
