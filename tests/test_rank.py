@@ -971,3 +971,16 @@ def test_chains_that_win_settle_how_far_passes_move_their_mean(records):
     first, second = (float(fold.mass @ each) for each in logs.values())
     assert first != second
     assert settled.anchor == (race.plans[1][0].anchor if second > first else None)
+    # Classes were merged once; from the draws themselves it comes out the same.
+    plan, policy = race.plans[1][0], Policy(pair_rounds=0)
+    draws, passes = race.draws[plan], policy.anchored_passes
+    mean = posterior_mean(
+        fold.learn, draws, draws[-1].mean, passes, policy, ensemble=True, weight=plan.anchor
+    )
+    expected = fold.judge.records.log_prob(mean.model)
+    np.testing.assert_allclose(logs[plan], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("chains", [1, 2, 3, 8])
+def test_few_chains_from_random_starts_keep_late_sweeps_alone(chains):
+    assert ChainPlan.from_random(5, 20, chains).kept.start == 11

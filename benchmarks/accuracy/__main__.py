@@ -5,7 +5,9 @@ share of missing cells: RMS relative error of our default, of maximum likelihood
 truth, of oracle MLE (which sees the hidden class), of empirical MLE (complete records counted), of
 independence, of StepMix where it is installed (its column up to 10,000 records), and the Cramer-Rao
 bound. ``--quick`` takes few seeds, ``--most`` leaves large samples out; ``--intervals`` checks the
-coverage of 90 % intervals instead, ``--ranks`` the rank that is found by itself.
+coverage of 90 % intervals instead, ``--ranks`` the rank that is found by itself, ``--true-ranks``
+that of models of 3 to 25 classes, ``--untold`` errors and intervals with the rank not told; the
+seeds of these two begin with ``--first``.
 Finished cells are kept in a file, so that a run resumes.
 """
 
@@ -18,7 +20,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from benchmarks.accuracy import intervals, ranks, rivals
+from benchmarks.accuracy import intervals, ranks, rivals, untold
 from benchmarks.accuracy.rivals import Array
 from benchmarks.models import cramer_rao, random_pmf
 
@@ -112,6 +114,9 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=SIZES[-1], help="largest number of records")
     parser.add_argument("--intervals", action="store_true", help="coverage of 90 %% intervals")
     parser.add_argument("--ranks", action="store_true", help="the rank that is found by itself")
+    parser.add_argument("--true-ranks", action="store_true", help="the same, ranks 3 to 25")
+    parser.add_argument("--untold", action="store_true", help="errors with the rank not told")
+    parser.add_argument("--first", type=int, default=0, help="first seed of ranks and untold")
     parser.add_argument("--store", type=Path, default=STORE, help="where finished cells are kept")
     parser.add_argument("--show", action="store_true", help="only print what is in the store")
     options = parser.parse_args()
@@ -120,6 +125,12 @@ def main() -> None:
         return
     if options.ranks:
         ranks.found_ranks(models=3 if options.quick else 20)
+        return
+    if options.true_ranks:
+        ranks.true_ranks(options.first, 0.1 if options.quick else 1.0)
+        return
+    if options.untold:
+        untold.untold(options.first, 1 if options.quick else None)
         return
     seeds = 3 if options.quick else options.seeds
     most = min(options.most, SIZES[2]) if options.quick else options.most

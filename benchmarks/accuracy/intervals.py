@@ -60,10 +60,11 @@ def held(
     level: float,
 ) -> Iterator[bool]:
     """Whether the intervals of random questions hold the truth."""
+    levels = dict(zip(truth.domain.names, truth.domain.shape, strict=True))
     for _ in range(queries):
-        a, b, c = (f"x{n}" for n in rng.permutation(6)[:3])
-        given = {b: int(rng.integers(4)), c: int(rng.integers(4))}
+        a, b, c = (truth.domain.names[n] for n in rng.permutation(len(levels))[:3])
+        given = {name: int(rng.integers(levels[name])) for name in (b, c)}
         low, high = result.pmf.interval([a], given=given, level=level)
         value = truth.marginal([a], given=given)
-        pick = int(rng.integers(4))
+        pick = int(rng.integers(levels[a]))
         yield bool(low[pick] <= value[pick] <= high[pick])

@@ -162,10 +162,20 @@ class Model:
         >>> model.weights.round(2), model.factors.shape
         (array([0.33, 0.33, 0.33]), (2, 3))
         """
+        given = list(shares)
+        layout = Layout(tuple(len(share) for share in given))
+        sizes = layout.expand(np.asarray(layout.levels))
         # At least 0.1, so that a level that was never seen may still be drawn.
-        spreads = (np.maximum(len(share) * share, 0.1) for share in shares)
-        columns = [rng.dirichlet(spread, size=rank).T for spread in spreads]
-        return cls.of(np.full(rank, 1.0 / rank), columns)
+        spreads = np.maximum(sizes * np.concatenate(given), 0.1)
+        # Numbers are drawn variable by variable and class by class.
+        first = layout.expand(layout.offsets[:-1])
+        begin = first * (rank - 1) + np.arange(layout.size)
+        place = begin[:, None] + sizes[:, None] * np.arange(rank)
+        drawn = np.empty(place.size)
+        drawn[place] = spreads[:, None]
+        columns = rng.standard_gamma(drawn)[place]
+        scale = layout.expand(1.0 / layout.sums(columns))
+        return cls(layout, np.full(rank, 1.0 / rank), columns * scale)
 
     @classmethod
     def from_stacked(cls, layout: Layout, stacked: FloatArray) -> "Model":

@@ -11,7 +11,7 @@ from rejoint.estimation import Bayes, Policy
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.priors import log_evidence_of_counts, log_hyperprior
-from rejoint.model import Layout
+from rejoint.model import Layout, Model
 from rejoint.solver.session import Session
 
 SHAPE = (2, 3)
@@ -169,3 +169,13 @@ def test_draws_kept_of_each_chain():
     steps = list(islice(gibbs_chain(data, start, np.random.default_rng(0)), 9))
     np.testing.assert_array_equal(kept[0].model.factors, steps[5].model.factors)
     np.testing.assert_array_equal(kept[1].model.factors, steps[8].model.factors)
+
+
+@pytest.mark.parametrize("levels", [(2, 2, 2), (2, 1, 2), (3, 10, 1, 4), (5,)])
+def test_a_drawn_model_has_the_columns_of_a_dirichlet_draw_of_each_variable(levels):
+    rng = np.random.default_rng(0)
+    shares = [rng.dirichlet(np.full(size, 0.3)) for size in levels]
+    found = Model.draw(shares, 6, np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    each = [rng.dirichlet(np.maximum(len(p) * p, 0.1), size=6).T for p in shares]
+    np.testing.assert_allclose(found.factors, np.vstack(each), rtol=1e-14)

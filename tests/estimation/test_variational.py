@@ -115,10 +115,11 @@ def test_divergence_of_dirichlets():
     posterior, prior = np.array([[3.0], [5.0], [2.0]]), np.array([[1.0], [2.0], [1.5]])
     draws = rng.dirichlet(posterior[:, 0], size=200_000).T
     ratio = dirichlet.logpdf(draws, posterior[:, 0]) - dirichlet.logpdf(draws, prior[:, 0])
-    logs = expected_logs(Layout((3,)), np.vstack([[1.0], posterior]))[1:]
+    layout = Layout((3,))
+    logs = expected_logs(layout, np.vstack([[1.0], posterior]))[1:]
     error = 5 * ratio.std() / np.sqrt(ratio.size)
-    assert abs(dirichlet_divergence(posterior, prior, logs) - ratio.mean()) < error
-    assert dirichlet_divergence(prior, prior, logs) == pytest.approx(0.0, abs=1e-12)
+    assert abs(dirichlet_divergence(layout, posterior, prior, logs) - ratio.mean()) < error
+    assert dirichlet_divergence(layout, prior, prior, logs) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.4])

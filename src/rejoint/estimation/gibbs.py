@@ -146,9 +146,9 @@ class ChainPlan:
 
         Chains from random starts keep the last 40 % of their sweeps, those from a mode 70 %.
         """
-        count = -(-40 // self.chains)
-        share = 0.7 if self.at_mode else 0.4
-        thin = max(round(share * self.sweeps / max(count - 1, 1)), 1)
+        late = round((0.7 if self.at_mode else 0.4) * self.sweeps)
+        count = min(-(-40 // self.chains), late + 1)
+        thin = max(round(late / max(count - 1, 1)), 1)
         first = max(self.sweeps - 1 - (count - 1) * thin, 0)
         return range(first, self.sweeps, thin)
 

@@ -26,6 +26,8 @@ class Finished:
     ----------
     model : Model
         What answers.
+    merged : Model
+        The merged classes, before they were fitted to the records.
     misfit : Misfit, optional
         What the tables of the records asked of it; none where they were not looked at.
     tables : PairTables, optional
@@ -33,6 +35,7 @@ class Finished:
     """
 
     model: Model
+    merged: Model
     misfit: Misfit | None = None
     tables: PairTables | None = None
 
@@ -88,16 +91,17 @@ def posterior_mean(
     members = [draw.mean for draw in draws] if members is None else members
     most = round(classes * float(np.mean([member.rank for member in members])))
     most = max(int(min(most, policy.most_classes)), 1)
-    model = data.observed(anchor(data, compact(members, first, most), passes, weight))
+    merged = compact(members, first, most)
+    model = data.observed(anchor(data, merged, passes, weight))
     # Who gives rank one asks for independence. Where it was chosen, tables may still refute it.
     independent = not ensemble and all(member.rank == 1 for member in members)
     if independent or len(data.domain) == 1 or data.layout.size > policy.pair_levels:
-        return Finished(model)
+        return Finished(model, merged)
     tables = count_pairs(data.sample().records, model, np.random.default_rng(0), policy)
     seen = [data.observed(draw.model) for draw in draws]
     ordered = [variable.kind != "nominal" for variable in data.domain]
     misfit = Misfit.of(tables, model, seen, ordered)
-    return Finished(agree(misfit, model, most, policy), misfit, tables)
+    return Finished(agree(misfit, model, most, policy), merged, misfit, tables)
 
 
 def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[Model]:

@@ -102,9 +102,9 @@ class Variational:
         made = make_prior(problem, state.concentrations, self.pseudo_count)
         prior = np.broadcast_to(made.stacked, state.counts.shape)
         # The weights are one column of F numbers, each factor F columns of I_n.
-        total = dirichlet_divergence(state.counts[0], prior[0], logs[0])
-        blocks = (layout.split(block[1:]) for block in (state.counts, prior, logs))
-        total += sum(dirichlet_divergence(*parts) for parts in zip(*blocks, strict=True))
+        blocks = (state.counts, prior, logs)
+        total = dirichlet_divergence(Layout((len(prior[0]),)), *(b[0] for b in blocks))
+        total += dirichlet_divergence(layout, *(block[1:] for block in blocks))
         hyper = log_hyperprior(state.concentrations, problem.concentration_unit, self.policy)
         return total - float(np.sum(hyper))
 
@@ -116,8 +116,10 @@ def expected_logs(layout: Layout, counts: FloatArray) -> FloatArray:
     return np.vstack([head, body])
 
 
-def dirichlet_divergence(posterior: FloatArray, prior: FloatArray, logs: FloatArray) -> float:
-    """KL(Dirichlet(posterior) || Dirichlet(prior)), summed over columns."""
-    heads = gammaln(posterior.sum(axis=0)) - gammaln(prior.sum(axis=0))
+def dirichlet_divergence(
+    layout: Layout, posterior: FloatArray, prior: FloatArray, logs: FloatArray
+) -> float:
+    """KL(Dirichlet(posterior) || Dirichlet(prior)), summed over columns of all variables."""
+    heads = gammaln(layout.sums(posterior)) - gammaln(layout.sums(prior))
     cells = gammaln(prior) - gammaln(posterior) + (posterior - prior) * logs
     return float(np.sum(heads) + np.sum(cells))

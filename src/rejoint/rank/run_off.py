@@ -177,10 +177,13 @@ class RunOff:
     policy: Policy = DEFAULT
     plans: list[tuple[ChainPlan, FloatArray]] = field(default_factory=list)
     draws: dict[ChainPlan, Sequence[Draw]] = field(default_factory=dict)
+    merged: dict[ChainPlan, Model] = field(default_factory=dict)
     mode_fits: bool = False
 
-    def add(self, plan: ChainPlan, draws: Sequence[Draw]) -> None:
-        """Finish a candidate and judge it."""
+    def add(
+        self, plan: ChainPlan, draws: Sequence[Draw], members: Sequence[Model] | None = None
+    ) -> None:
+        """Finish a candidate and judge it; ``members`` answer in place of the draws' means."""
         # Classes are not divided here, which takes long and serves all candidates alike.
         policy = replace(self.policy, pair_rounds=0)
         found = posterior_mean(
@@ -190,12 +193,13 @@ class RunOff:
             policy.anchored_passes,
             policy,
             ensemble=True,
-            members=[self.mode] if plan.by_mode else None,
+            members=members,
             weight=plan.anchor,
         )
         # What was found is a model of the levels themselves.
         self.plans.append((plan, self.fold.judge.records.log_prob(found.model)))
         self.draws[plan] = draws
+        self.merged[plan] = found.merged
         if plan.at_mode and not plan.by_mode and found.misfit is not None:
             # Many classes meet every table, whatever the form of the truth.
             self.mode_fits = found.misfit.fits and plan.rank <= policy.largest_best
@@ -222,7 +226,7 @@ class RunOff:
             done = plan.sweeps
             self.add(plan, draws)
             if plan.at_mode:
-                self.add(replace(plan, by_mode=True), draws)
+                self.add(replace(plan, by_mode=True), draws, [self.mode])
             if rival is not None and self.is_behind(self.plans[-1][1], rival):
                 return
 
@@ -251,7 +255,7 @@ class RunOff:
         """The winner, with the smaller weight of its mean where that predicts better."""
         plan = self.winner
         freer = replace(plan, anchor=self.policy.ensemble_records[1])
-        self.add(freer, self.draws[plan])
+        self.add(freer, self.draws[plan], [self.merged[plan]])
         logs = dict(self.plans)
         return freer if self.fold.mass @ (logs[freer] - logs[plan]) > 0 else plan
 
