@@ -14,14 +14,17 @@ import rejoint as rj
 from rejoint import kernels
 from rejoint.estimation import Bayes, Policy, ordinal_smoothing
 from rejoint.estimation.data import InMemory
+from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import ChainPlan
 from rejoint.estimation.ordinal_smoothing import Smoothed
 from rejoint.estimation.posterior_mean import posterior_mean
+from rejoint.estimation.priors import first_prior
 from rejoint.estimation.starts import random_model
+from rejoint.model import Model
 from rejoint.rank.criteria import fit_sparse, information_criteria, relative_entropy
 from rejoint.rank.folds import deal, make_folds
 from rejoint.rank.held_out import Curve, HeldOutSearch, merge_cost
-from rejoint.rank.run_off import RunOff, count_parts, is_wide, refine
+from rejoint.rank.run_off import RunOff, count_parts, is_wide, plan_chains, refine, start_of
 from rejoint.rank.select import largest_rank, select_rank
 from rejoint.rank.selection import (
     MOST_LISTED_RANKS,
@@ -984,3 +987,40 @@ def test_chains_that_win_settle_how_far_passes_move_their_mean(records):
 @pytest.mark.parametrize("chains", [1, 2, 3, 8])
 def test_few_chains_from_random_starts_keep_late_sweeps_alone(chains):
     assert ChainPlan.from_random(5, 20, chains).kept.start == 11
+
+
+def test_classes_are_merged_where_a_choice_too_large_for_it_leads_by_little():
+    """A rank that can be merged, within two standard errors, may be a poor optimum."""
+    data = InMemory.of(three_classes().sample(2000, random_state=0))
+    policy = Policy(largest_merged=8)
+    found = HeldOutSearch(data, Session(np.random.default_rng(0)), policy)
+    search_ranks(found, [1, 2, 5, 8, 12], found.session)
+    noise = np.random.default_rng(0).normal(size=len(found.mode.mass))
+    noise -= found.mode.mass @ noise / found.mode.total
+    lead = 1.5 * found.mode.paired_error(noise, 0 * noise)
+    found.mode.logs[12] = found.mode.logs[5] + noise + lead
+    assert found.choose() == 12
+    found.merge_back()
+    assert set(range(2, 8)) < set(found.mode.logs)
+
+
+@pytest.mark.parametrize("largest", [1, 30])
+def test_only_a_mode_of_few_classes_answers_without_a_run_off(records, largest):
+    data, raced = InMemory.of(records), []
+    session = Session(np.random.default_rng(0), lambda line: raced.append("run-off" in line))
+    found = HeldOutSearch(data, session)
+    search_ranks(found, [1, 2, 3], session)
+    found.ensemble.logs = {3: found.mode.logs[3] - 1.0}
+    found.refined = refine(data, 3, 2, session)
+    assert plan_chains(data, found, session, Policy(largest_best=largest)).rank >= 3
+    assert any(raced) == (largest == 1)
+
+
+def test_chains_start_at_the_best_of_several_optima(records):
+    data, session = InMemory.of(records), Session(np.random.default_rng(0))
+    two = random_model(data, 2, session.rng)
+    poor = Model(data.layout, np.full(3, 1 / 3), two.factors[:, [0, 0, 1]])  # EM keeps such twins
+    stuck, found = (start_of(data, [poor], cells, session) for cells in (0.0, np.inf))
+    em = Em(first_prior(data))
+    assert em.init(data, found).objective < em.init(data, stuck).objective - 100.0
+    assert found.rank == 3

@@ -103,6 +103,15 @@ def test_threads_do_not_change_the_result(monkeypatch, solver):
     assert steps[0] == steps[1] == steps[2]
 
 
+def test_threads_do_not_change_the_default_fit(monkeypatch):
+    found = []
+    for threads in (1, 2, 4):
+        monkeypatch.setattr(kernels, "available_threads", lambda threads=threads: threads)
+        found.append(estimate(RECORDS, random_state=0, policy=THREADED))
+    assert found[0].pmf == found[1].pmf == found[2].pmf
+    assert found[0].choice == found[1].choice == found[2].choice
+
+
 class Broken(Em):
     """EM whose steps fail outside the main thread; where they do not fail they never end."""
 

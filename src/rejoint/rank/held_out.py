@@ -517,6 +517,8 @@ class HeldOutSearch(Judge):
         """
         policy, tried = self.policy, sorted(self.mode.logs)
         choice = self.choose()
+        if choice > policy.largest_merged:
+            choice = self.mode.smallest(2.0)
         above = [choice, *(r for r in tried if r > choice)][:2]
         top = max((r for r in above if r <= policy.largest_merged), default=choice)
         below = [1, 1, *(r for r in tried if r < choice)]

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from rejoint.estimation.data import Data
+from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.priors import first_concentrations, make_prior
-from rejoint.estimation.starts import random_model
+from rejoint.estimation.starts import fit_rank, random_model
 from rejoint.messages import Countdown
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.rank.folds import Fold, make_folds
@@ -295,7 +296,9 @@ def plan_chains(
     if refined is None:
         shortest = policy.chains * policy.sweeps_tried[0] * pass_cells(data, rank, policy)
         return race(data, plan, found, rank if shortest <= cells else None, session, policy)
-    if gain < -policy.sure_errors * error or (len(cold) == 1 and gain <= 0):
+    # A mode of many classes may be ahead whatever the form of the truth.
+    sure = own <= policy.largest_best and gain < -policy.sure_errors * error
+    if sure or (len(cold) == 1 and gain <= 0):
         return replace(plan, anchor=policy.ensemble_records[1])
     return race(data, plan, found, rank, session, policy)
 
@@ -377,9 +380,23 @@ def enter_random(entered: RunOff, data: Data, found: HeldOutSearch, rank: int) -
 
 
 def start_of(
-    data: Data, models: Sequence[Model], session: Session, policy: Policy = DEFAULT
+    data: Data,
+    models: Sequence[Model],
+    cells: float,
+    session: Session,
+    policy: Policy = DEFAULT,
 ) -> Model:
-    """The best of some models of one rank on all records, followed for a while."""
+    """The best of some models of one rank on all records, followed for a while.
+
+    Where classes are few, merging may have led to a poor optimum that short chains do not leave:
+    other starts are tried beside it, so far as they cost no more than ``cells``.
+    """
     concentrations = first_concentrations(data, policy)
     tried = [polish(data, [m], concentrations, policy.polish_steps, policy) for m in models]
-    return polish(data, tried, concentrations, policy.representative_steps, policy, session)
+    best = polish(data, tried, concentrations, policy.representative_steps, policy, session)
+    each = policy.explore.max_steps * pass_cells(data, best.rank, policy)
+    count = int(min(policy.modes, cells / each))
+    if best.rank > policy.largest_best or count < policy.fewest_starts:
+        return best
+    solver = Em(make_prior(data, concentrations), policy=policy)
+    return fit_rank(data, best.rank, solver, [best], count, session, policy).model

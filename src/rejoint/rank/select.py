@@ -300,7 +300,8 @@ def select_held_out(
     chains = plan_chains(data, judge, session, policy)
     start = None
     if chains.at_mode:
-        start = start_of(data, judge.models(chains.rank), session, policy)
+        cells = judge.for_chains(policy.mode_cells)
+        start = start_of(data, judge.models(chains.rank), cells, session, policy)
     assert selection.ensemble is not None
     first = judge.concentrations(chains.rank)
     ensemble = replace(selection.ensemble, plan=chains, start=start, concentrations=first)
