@@ -23,7 +23,7 @@ from rejoint.estimation.starts import random_model
 from rejoint.model import Model
 from rejoint.rank.criteria import fit_sparse, information_criteria, relative_entropy
 from rejoint.rank.folds import deal, make_folds
-from rejoint.rank.held_out import Curve, HeldOutSearch, merge_cost
+from rejoint.rank.held_out import Curve, HeldOutSearch, merge_cost, pass_cells
 from rejoint.rank.run_off import RunOff, count_parts, is_wide, plan_chains, refine, start_of
 from rejoint.rank.select import largest_rank, select_rank
 from rejoint.rank.selection import (
@@ -1024,3 +1024,18 @@ def test_chains_start_at_the_best_of_several_optima(records):
     em = Em(first_prior(data))
     assert em.init(data, found).objective < em.init(data, stuck).objective - 100.0
     assert found.rank == 3
+
+
+def test_a_tie_of_mode_and_ensemble_is_left_to_a_run_off(records):
+    """Also where all chains would cost too much: few stand for them."""
+    data, raced = InMemory.of(records), []
+    session = Session(np.random.default_rng(0), raced.append)
+    found = HeldOutSearch(data, session)
+    search_ranks(found, [1, 2, 3], session)
+    noise = np.random.default_rng(0).normal(size=len(found.mode.mass))
+    found.ensemble.logs = {3: found.mode.logs[3] - np.abs(noise.mean()) - noise}
+    found.refined = refine(data, 3, 2, session)
+    each = 20 * pass_cells(data, 4)
+    plan = plan_chains(data, found, session, Policy(run_off_cells=2 * each))
+    assert any("run-off, rank 4, chain 2 of 2" in line for line in raced)
+    assert plan.chains in (3, 8)

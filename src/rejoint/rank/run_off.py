@@ -288,17 +288,14 @@ def plan_chains(
         return ChainPlan.from_random(rank, cold[-1], policy.chains)
     if gain > 0 and (refined is None or len(cold) == 1):
         few = ChainPlan.from_random(rank, cold[0], policy.trial_chains)
-        return replace(race(data, few, found, None, session, policy), chains=policy.chains)
+        return race(data, few, found, None, session, policy)
     every = policy.chains * policy.sweeps_tried[-1] * pass_cells(data, own, policy)
     chains = policy.chains if every <= cells and refined is not None else policy.few_chains
     most = found.for_chains(policy.mode_cells)
     plan = ChainPlan.from_mode(own, sweeps_affordable(data, own, chains, most, policy)[-1], chains)
-    if refined is None:
-        shortest = policy.chains * policy.sweeps_tried[0] * pass_cells(data, rank, policy)
-        return race(data, plan, found, rank if shortest <= cells else None, session, policy)
     # A mode of many classes may be ahead whatever the form of the truth.
     sure = own <= policy.largest_best and gain < -policy.sure_errors * error
-    if sure or (len(cold) == 1 and gain <= 0):
+    if refined is not None and sure:
         return replace(plan, anchor=policy.ensemble_records[1])
     return race(data, plan, found, rank, session, policy)
 
@@ -342,7 +339,8 @@ def race(
 ) -> ChainPlan:
     """Race chains of a plan against the mode chosen, and chains from random starts of a rank.
 
-    Without ``rank`` there are no further random starts. The winner is kept by the checkpoint.
+    Without ``rank`` there are no further random starts. Few chains stand for all of them where
+    these would cost too much. The winner is kept by the checkpoint.
     """
     seed = int(session.rng.integers(2**62))
 
@@ -356,7 +354,8 @@ def race(
         entered.enter([own], starts, found.concentrations(own.rank))
         if rank is not None:
             enter_random(entered, data, found, rank)
-        return asdict(entered.settle())
+        won = entered.settle()
+        return asdict(won if won.at_mode else replace(won, chains=policy.chains))
 
     key = ""
     if session.checkpoint.active:
@@ -373,9 +372,14 @@ def enter_random(entered: RunOff, data: Data, found: HeldOutSearch, rank: int) -
     wider = min(4 * rank, int(np.clip(data.total / 60, 8, 100)), most)
     cells = found.for_chains(policy.run_off_cells)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
-        sweeps = sweeps_affordable(data, classes, policy.chains, cells, policy)
-        plans = [ChainPlan.from_random(classes, each, policy.chains) for each in sweeps]
-        starts = [random_model(learn, classes, rng) for _ in range(policy.chains)]
+        shortest = policy.sweeps_tried[0] * pass_cells(data, classes, policy)
+        numbers = (policy.chains, policy.trial_chains)
+        chains = next((count for count in numbers if count * shortest <= cells), 0)
+        if not chains:
+            return
+        sweeps = sweeps_affordable(data, classes, chains, cells, policy)
+        plans = [ChainPlan.from_random(classes, each, chains) for each in sweeps]
+        starts = [random_model(learn, classes, rng) for _ in range(chains)]
         entered.enter(plans, starts, found.concentrations(classes), rival)
 
 
