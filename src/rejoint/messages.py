@@ -130,23 +130,26 @@ def _shorten(value: Any) -> Any:
     return value[:_LONGEST] + "..." if type(value) is str and len(value) > _LONGEST else value
 
 
-def join_messages(parts: Iterable[str], between: str = " ") -> Message:
-    """Join texts and messages into one message; empty ones are left out.
+def join_messages(parts: Iterable[str | Term], between: str = " ") -> Message:
+    """Join texts, messages and terms into one message; empty ones are left out.
 
     Examples
     --------
     >>> join_messages(["One.", "", Message("{which}.", which=PythonName("Two"))])
     'One. Two.'
+    >>> join_messages([Argument("kind", "counts"), Argument("skip")], " or ")
+    "kind='counts' or skip="
     >>> len(join_messages(["A sentence of the package. " * 40]))  # only values are shortened
     1080
     """
-    fields = {f"part{at}": _sentence(part) for at, part in enumerate(filter(None, parts))}
+    kept = [part for part in parts if part]
+    fields = {f"part{at}": _sentence(part) for at, part in enumerate(kept)}
     return Message(between.join(f"{{{key}}}" for key in fields), **fields)
 
 
-def _sentence(text: str) -> Message:
+def _sentence(text: str | Term) -> Message | Term:
     """Return a text as a message without values."""
-    if isinstance(text, Message):
+    if isinstance(text, Message | Term):
         return text
     return Message(text.replace("{", "{{").replace("}", "}}"))
 

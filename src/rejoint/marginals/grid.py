@@ -386,7 +386,7 @@ class _Grid:
                 len(set(steps)) > 1
                 and sum(map(bool, steps)) > 2
                 and self._whole_numbers(c, self.number_rows) == list(accumulate(steps))
-                and self._are_told_apart(rest)
+                and self.are_told_apart(rest)
             ):
                 found.append(c)
         return found
@@ -421,8 +421,8 @@ class _Grid:
             return None
         gone = [c for c in seen if c != value and _ATTRIBUTES.fullmatch(plain_text(heads[c]))]
         rest = [c for c in seen if c not in (*gone, value)]
-        if not self._are_told_apart(rest):  # "status" may be that of persons
-            needed = [c for c in gone if self._are_told_apart([*rest, c])]
+        if not self.are_told_apart(rest):  # "status" may be that of persons
+            needed = [c for c in gone if self.are_told_apart([*rest, c])]
             gone = [c for c in gone if c not in needed[:1]]
             rest = [c for c in seen if c not in (*gone, value)]
         others = [c for c in rest if self._is_fraction(c) or c in several]
@@ -445,10 +445,10 @@ class _Grid:
         self.skipped += [f"column {heads[c]!r} (about the number)" for c in gone]
         return [c for c in rest if c not in others], [*others, value]
 
-    def _are_told_apart(self, columns: Sequence[int]) -> bool:
-        """Return whether labels in these columns tell all rows with numbers apart."""
-        said = [tuple(self.labels[r][c] for c in columns) for r in self.number_rows]
-        return len(set(said)) == len(said)
+    def are_told_apart(self, columns: Sequence[int], rows: Sequence[int] | None = None) -> bool:
+        """Return whether labels in these columns tell rows apart, by default all with numbers."""
+        rows = self.number_rows if rows is None else rows
+        return len({tuple(self.labels[r][c] for c in columns) for r in rows}) == len(rows)
 
     def _is_fraction(self, c: int) -> bool:
         """Return whether a column has numbers that cannot be labels."""
@@ -959,7 +959,7 @@ class _Layout:
             if self.grid.value is not None:
                 return True
             raise self._two_uses(c, value)
-        distinct = len(set(texts)) == len(texts) > 1 and self._is_unique(stub)
+        distinct = len(set(texts)) == len(texts) > 1 and self.grid.are_told_apart(stub, self.rows)
         numbers = [int(text) for text in texts if text]
         large = max(numbers, default=0) >= 200 or c > value
         if len(texts) == 2:  # two codes follow each other
@@ -991,13 +991,15 @@ class _Layout:
             return None
         names = zip(self.body, heads, plain, strict=True)
         named = [c for c, text, t in names if is_value_name(text) and t != "total"]
-        if len(named) == 1 and (len(self.header) == 1 or not self._is_unique(self.stub)):
+        unique = self.grid.are_told_apart(self.stub, self.rows)
+        if len(named) == 1 and (len(self.header) == 1 or not unique):
             others = [c for c in self.body if c not in named]
             labels = [c for c in others if not self._is_unit(c)]
             if all(self._is_whole(c) for c in labels) and not self._add_up(labels, named[0]):
                 return named[0]
             whole = all(text.isdecimal() for c in labels for text in self._column(c))
-            if whole and not self._is_told_apart() and self._is_unique([*self.stub, *labels]):
+            together = self.grid.are_told_apart([*self.stub, *labels], self.rows)
+            if whole and together and not self._is_told_apart():
                 return named[0]
         return None
 
@@ -1030,10 +1032,6 @@ class _Layout:
 
     def _has_indents(self) -> bool:
         return any(self._indent(r, self.stub[0]) for r in self.rows)
-
-    def _is_unique(self, columns: Sequence[int]) -> bool:
-        labels = [tuple(self.labels[r][c] for c in columns) for r in self.rows]
-        return len(set(labels)) == len(labels)
 
     # Cross-tabulations ----------------------------------------------------------------------
 

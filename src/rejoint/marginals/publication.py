@@ -1399,19 +1399,14 @@ def _no_whole(draft: Draft) -> ValueError:
     more = ", ..." if len(gone) > 3 else ""
     hidden = f" without the cells that are not known ({'; '.join(cells)}{more})" if cells else ""
     two = len(facet.names) > 1
+    kinds = ("percent", "rows", "columns") if two else ("percent",)
     return draft.error(
         "{where}: the numbers are percentages, but they do not add up to 100{hidden}: {sums}. Use "
         "{ways} if they are percentages of all{or_rows}, or {counts} if they are counts; multiply "
         "other percentages by the number of cases that each refers to.",
         hidden=hidden,
         sums=", ".join(sums),
-        ways=join_messages(
-            [
-                Message("{x}", x=Argument("kind", kind))
-                for kind in ("percent", "rows", "columns")[: 3 if two else 1]
-            ],
-            ", ",
-        ),
+        ways=join_messages([Argument("kind", kind) for kind in kinds], ", "),
         or_rows=", within rows, within columns" if two else "",
         counts=Argument("kind", "counts"),
     )
@@ -1570,7 +1565,7 @@ def _name_option(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -
     names = names if is_no_name(own) else [own, *names]
     may = names or list(dict.fromkeys(n for n in others if n not in draft.facet.names))
     key = "/".join(labels[:2])
-    options = [Message("{x}", x=Argument("same", {key: name})) for name in (may or ["Name"])[:2]]
+    options = [Argument("same", {key: name}) for name in (may or ["Name"])[:2]]
     rest = "" if may else ", with its name in place of Name,"
     return join_messages(options, " or ") + rest
 

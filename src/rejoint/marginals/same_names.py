@@ -166,11 +166,7 @@ def _check_variables(uses: Mapping[str, Sequence[_Use]], told: Mapping[str, str]
                     there=uses[other][0].where,
                     same=Argument("same", {other: one}),
                     own=join_messages(
-                        [
-                            Message("{x}", x=Argument("same", {one: one})),
-                            Message("{x}", x=Argument("same", {other: other})),
-                        ],
-                        " and ",
+                        [Argument("same", {name: name}) for name in (one, other)], " and "
                     ),
                 )
             )
@@ -198,7 +194,7 @@ def _check_levels(name: str, uses: Sequence[_Use], told: Mapping[str, str]) -> N
             if not pairs:
                 continue
             texts = [f"{a!r} ({one.where}) and {b!r} ({other.where})" for a, b in pairs]
-            options = [Message("{x}", x=Argument("same", {b: a})) for a, b in pairs]
+            options = [Argument("same", {b: a}) for a, b in pairs]
             raise ValueError(
                 Message(
                     "Levels of {name!r} look like one level under two names: {texts}. Use "
