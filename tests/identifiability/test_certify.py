@@ -169,3 +169,13 @@ def test_condition_number_is_that_of_the_jacobian():
 def test_errors_in_words():
     with pytest.raises(TypeError, match="certify takes a LowRankPMF, got list"):
         certify([1, 2])
+
+
+def test_four_groups_of_listed_tables():
+    # The sides of three groups are 8 at the most; of four, two are multiplied into one of 16 rows.
+    model = random_pmf([4, 4, 4, 4, 2], 9)
+    found = certify(model, [(0, 1, 2, 3), (2, 3, 4)])
+    assert found.proof is not None
+    assert found.proof.lemma == "Lemma 4 (compound)"
+    assert len(found.proof.groups[-1]) == 2
+    assert found.local.parameters

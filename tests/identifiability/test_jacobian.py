@@ -138,6 +138,18 @@ def test_singular_large_matrix():
     assert set(np.argsort(-abs(direction))[:2]) == {3, 7}
 
 
+def test_matrix_that_rounding_made_indefinite():
+    # The first factorization fails and overwrites half of the matrix, which the next one needs.
+    rng = np.random.default_rng(0)
+    vectors = np.linalg.qr(rng.standard_normal((600, 600)))[0]
+    values = np.ones(600)
+    values[-1] = -1e-13
+    matrix = vectors * values @ vectors.T
+    ratio, direction = jacobian_rank.smallest_singular_value((matrix + matrix.T) / 2)
+    assert ratio < jacobian_rank.RESOLVED_SHARE
+    assert abs(direction @ vectors[:, -1]) > 0.999
+
+
 class TestFacts:
     def test_ten_cyclic_triples(self):
         assert [jacobian([3] * 10, f, cyclic(10)).parameters for f in (8, 9)] == [True, False]

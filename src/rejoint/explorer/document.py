@@ -290,10 +290,8 @@ def _given_subsets(pmf: LowRankPMF) -> list[tuple[int, ...]]:
     """The variables of each table that a model was fitted to, as far as it still has them."""
     if pmf.tables is None:
         return []
-    place = {name: n for n, name in enumerate(pmf.domain.names)}
-    named = ([pmf.tables.domain.names[n] for n in subset] for subset in pmf.tables.subsets)
-    found = {tuple(sorted(place[name] for name in names if name in place)) for names in named}
-    return sorted(found - {()})
+    named = pmf.tables.named_subsets(pmf.domain)
+    return sorted({tuple(sorted(pmf.domain.indices(names))) for names in named})
 
 
 def describe_limit(pmf: LowRankPMF) -> str:
@@ -391,19 +389,15 @@ def _packed(array: NDArray[Any], kind: str) -> dict[str, str]:
 def _records(records: Records) -> dict[str, Any]:
     """Codes variable after variable; beyond the page's room the first records stand for all."""
     room = max(_MOST_CELLS // max(len(records.domain), 1), 1)
-    total = float(len(records))
-    weight = records.sample_weight
-    if weight is not None:
-        total = float(weight.sum())
-    codes = records.codes[:room]
+    codes, weight = records.codes[:room], records.sample_weight
     kind = "i2" if codes.dtype.itemsize <= 2 else "i4"
     plain: dict[str, Any] = {
         "rows": len(codes),
-        "total": total,
+        "total": float(len(records)),
         "codes": _packed(codes.T, kind),
     }
     if weight is not None:
-        plain["counts"] = weight[:room].tolist()
+        plain |= {"total": float(weight.sum()), "counts": weight[:room].tolist()}
     if len(records) > room:
         plain["sampled"] = True
     return plain

@@ -378,12 +378,9 @@ def _is_solvable(tables: TableLayout, pmf: LowRankPMF, known: set[int]) -> bool:
 
 
 def _known_rows(tables: TableLayout, pmf: LowRankPMF, m: int, known: set[int]) -> Array | None:
-    """Rows over known variables in the tables that hold ``m``."""
-    if tables.order is not None:
-        few = sorted(known)[: max(8, tables.order)]  # more rows than these are seldom needed
-        beside = {*combinations(few, min(tables.order - 1, len(few)))}
-    else:
-        beside = {tuple(n for n in s if n != m and n in known) for s in tables.subsets if m in s}
+    """Rows over known variables in the listed tables that hold ``m``."""
+    # Where all tables of an order are there, the groups hold all variables: none is solved for.
+    beside = {tuple(n for n in s if n != m and n in known) for s in tables.subsets if m in s}
     parts = []
     for part in sorted(filter(None, beside)):
         rows = np.cumprod([float(tables.levels[n]) for n in part])
@@ -471,8 +468,6 @@ def compound_strength(first: Array, second: Array) -> float | None:
     size = first.shape[1]
     if comb(size, 2) > MOST_CLASS_PAIRS:
         return None
-    if size == 1:
-        return 1.0
     product = _minors(first) * _minors(second)
     if (np.diagonal(product) <= RESOLVED_SHARE**2).any():
         return 0.0

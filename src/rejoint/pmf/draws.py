@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain, level_order, positions
 from rejoint.io.model_file import MOST_FACTORS
-from rejoint.model import Model
+from rejoint.model import Layout, Model
 from rejoint.pmf.compact import CLASSES_PER_CLASS, compact
 from rejoint.queries.evidence import (
     Given,
@@ -423,7 +423,7 @@ class Draws(Sequence["LowRankPMF"]):
 
 def _starts(domain: Domain) -> NDArray[np.intp]:
     """Return the first row of each variable, below the weights."""
-    return 1 + np.cumsum((0, *domain.shape[:-1]))
+    return 1 + Layout(domain.shape).offsets[:-1]
 
 
 def _normalized(numbers: NDArray[Any], axis: int) -> FloatArray:

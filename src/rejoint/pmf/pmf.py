@@ -13,7 +13,7 @@ from rejoint.io.model_file import MOST_FACTORS, SavedModel, write_model
 from rejoint.language.query import Query
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
-from rejoint.model import Model
+from rejoint.model import Layout, Model
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.answer_basis import BOUND_SECONDS
 from rejoint.pmf.ask import RandomState, ask
@@ -1067,8 +1067,8 @@ class LowRankPMF:
             equal = np.empty(0)
             draws = Draws(domain, saved.draws, cls, equal if given is None else given)
         if saved.mixture is not None:
-            weights, *factors = np.split(saved.mixture, 1 + np.cumsum((0, *domain.shape[:-1])))
-            mixture = cls(weights[0], factors, domain)
+            weights, factors = saved.mixture[0], Layout(domain.shape).split(saved.mixture[1:])
+            mixture = cls(weights, factors, domain)
         gaps = read_gaps(saved.notes.get("gaps"), domain.names)
         if saved.tables is not None:
             tables: GivenTables | None = GivenTables.of_saved(saved.tables)
@@ -1098,13 +1098,11 @@ class LowRankPMF:
         >>> a.equals(a.sorted()), a.equals(LowRankPMF([0.8, 0.2], a.factors))
         (True, False)
         """
-        if not isinstance(other, LowRankPMF) or self.domain != other.domain:
+        if not isinstance(other, LowRankPMF):
             return False
-        if self.rank != other.rank:
+        if self.domain != other.domain or self.rank != other.rank:
             return False
-        mine, theirs = (
-            np.vstack([model.weights[None, :], *model.factors]) for model in (self, other)
-        )
+        mine, theirs = (np.vstack([model.weights, *model.factors]) for model in (self, other))
         if not is_same_up_to_order(mine, theirs, tol):
             return False
         same = self.mixture is self and other.mixture is other
