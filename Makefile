@@ -18,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
-SKLEARN_CHECKS := tests/estimators/test_default_checks.py
+SKLEARN_CHECKS := tests/estimators -k scikit_learn
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
 .PHONY: demo test fuzz tables interrupts sklearn lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables docs screenshots paper paper-fast clean help

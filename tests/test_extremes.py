@@ -1,6 +1,10 @@
 """Too little and too much: data in which nothing varies, numbers beyond those of a float."""
 
+from pathlib import Path
+
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -70,16 +74,18 @@ def test_tables_beyond_memory_are_refused_whatever_their_size():
 @pytest.mark.filterwarnings("ignore::rejoint.Remark")  # classes of a single table are not unique
 def test_table_whose_sum_is_no_number():
     table = [[1e308, 1e308], [1e308, 3e307]]
-    with pytest.raises(ValueError, match=r"\('a', 'b'\) adds up to more than 1.8e\+308"):
-        rj.Marginals.from_tables({("a", "b"): table})
-    small = rj.Marginals.from_tables({("a", "b"): np.divide(table, 100)})
+    for scale in (1.0, 1e-8):  # infinite; finite, but beyond what can be saved
+        with pytest.raises(ValueError, match=r"\('a', 'b'\) adds up to more than 1e\+200"):
+            rj.Marginals.from_tables({("a", "b"): np.multiply(table, scale)})
+    small = rj.Marginals.from_tables({("a", "b"): np.divide(table, 1e120)})
     found = rj.factorize(small, 2, random_state=0).pmf.to_dense()
     np.testing.assert_allclose(found, np.divide(table, 1e308) / 3.3, atol=1e-9)
 
 
-def test_weights_whose_sum_is_no_number():
-    with pytest.raises(ValueError, match=r"sample_weight adds up to more than 1.8e\+308"):
-        rj.Records.of({"a": ["x", "y"]}, sample_weight=[1e308, 1e308])
+@pytest.mark.parametrize("weight", [1e308, 1.0])
+def test_weights_whose_sum_is_no_number(weight):
+    with pytest.raises(ValueError, match=r"sample_weight adds up to more than 1e\+200"):
+        rj.Records.of({"a": ["x", "y"]}, sample_weight=[1e308, weight])
 
 
 @pytest.mark.parametrize("column", [{"x", "y"}, frozenset({1, 2}), {1: "x", 2: "y"}])
@@ -113,3 +119,37 @@ def test_frames_that_are_no_arrow_stream():
 def test_whole_numbers_beyond_floats_have_no_mean():
     with pytest.raises(ValueError, match=r"'a' has levels beyond 1\.8e308"):
         rj.Variable("a", (1, 10**400)).numeric  # noqa: B018
+
+
+@pytest.mark.parametrize("values", [[np.inf, -np.inf, 0.0, 1.5], [5e-324, 1e308, 1.0, 2.0]])
+def test_numbers_without_a_mean_are_imputed_as_levels(values):
+    columns = {"a": [*values * 10, None], "b": [*"xyxy" * 10, "x"]}
+    imputer = rj.JointImputer(rank=2, solver="map", n_init=1, random_state=0).fit(columns)
+    assert imputer.impute(columns)["a"][-1] in values
+
+
+@pytest.mark.parametrize("column", [pl.Series("a", ["x", None]), pa.chunked_array([["x", None]])])
+def test_a_single_column_is_no_table_for_estimators(column):
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        rj.JointImputer(rank=1, solver="map").fit(column)
+
+
+@pytest.mark.parametrize("cell", [1j, 10**400])
+def test_cells_that_are_no_numbers(cell):
+    with pytest.raises(ValueError, match=r"\('a',\): its cells must be numbers"):
+        rj.Marginals.from_tables({("a",): [cell, 1]})
+
+
+def test_arguments_of_another_kind():
+    p = rj.datasets.asia()
+    with pytest.raises(TypeError, match=r"prob needs an event, a dict such as {'asia': 'yes'}"):
+        p.prob(["smoke"])
+    with pytest.raises(TypeError, match="A domain is made of a dict from names to levels"):
+        rj.Domain.of(None)
+    with pytest.raises(TypeError, match="rake needs the known tables as Marginals"):
+        rj.rake(p.sample(5, random_state=0), 5)
+
+
+@pytest.mark.skipif(not Path("/dev/null").exists(), reason="there are no devices here")
+def test_a_model_is_written_to_a_device():
+    rj.datasets.asia().save("/dev/null")

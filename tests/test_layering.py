@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,21 +11,30 @@ from tools.architecture import Tree, graph, knots_and_chain, names_twice
 
 #: Later ones may import earlier ones. The two verbs that use a rank come after the rank.
 LAYERS = [
-    *("check", "text", "arrays", "messages", "cost", "model", "kernels", "domain", "io", "records"),
+    *("text", "check", "arrays", "messages", "cost", "model", "kernels", "domain", "io", "records"),
     *("marginals", "queries", "language", "pmf", "metrics", "identifiability", "solver"),
     *("factorization",),
     *("estimation", "rank", "factorization.factorize", "estimation.estimate", "estimators"),
     *("population", "distributed", "datasets", "plots", "explorer", "cli"),
 ]
 
-TREE = Tree.read()
-IMPORTS = [each for each in TREE.imports() if not each.is_later]
+measure = cache(architecture.measure)
 
 
-def layer(module: str) -> int:
+@pytest.fixture(scope="module")
+def tree():
+    return Tree.read()
+
+
+@pytest.fixture(scope="module")
+def imports(tree):
+    return [each for each in tree.imports() if not each.is_later]
+
+
+def layer(tree: Tree, module: str) -> int:
     """The layer that a module is of; the front of a package is of the last of its modules."""
     name = module.removeprefix("rejoint.")
-    if TREE.files.get(module, Path()).name == "__init__.py":
+    if tree.files.get(module, Path()).name == "__init__.py":
         return max(k for k, entry in enumerate(LAYERS) if entry.split(".")[0] == name.split(".")[0])
     parts = name.split(".")
     known = [".".join(parts[:size]) for size in range(len(parts), 0, -1)]
@@ -41,64 +51,64 @@ def tree_of(tmp_path: Path, **sources: str) -> Tree:
     return Tree.read(root)
 
 
-def test_every_top_level_name_is_in_the_design():
-    names = {module.split(".")[1] for module in TREE.files if module != "rejoint"}
+def test_every_top_level_name_is_in_the_design(tree):
+    names = {module.split(".")[1] for module in tree.files if module != "rejoint"}
     assert names <= {entry.split(".")[0] for entry in LAYERS}, "put it into the layer it is of"
 
 
-def test_packages_are_flat():
+def test_packages_are_flat(tree):
     # Each estimator has more parts than a flat folder of all of them would show.
-    deep = [m for m in TREE.files if m.count(".") > (3 if m.startswith("rejoint.estim") else 2)]
+    deep = [m for m in tree.files if m.count(".") > (3 if m.startswith("rejoint.estim") else 2)]
     assert not deep, "rejoint/<layer>/<file>.py is as deep as it goes"
 
 
-@pytest.mark.parametrize("module", sorted({each.module for each in IMPORTS} - {"rejoint"}))
-def test_imports_point_up_the_list(module):
-    for each in IMPORTS:
-        if each.module == module and each.target != "rejoint":
-            assert layer(each.target) <= layer(module), (
-                f"{module} imports {each.target} in line {each.line}, which comes after it: move "
-                "one of them"
-            )
+def test_imports_point_up_the_list(tree, imports):
+    found = [
+        f"{each.module} imports {each.target} in line {each.line}, which comes after it: move one"
+        for each in imports
+        if "rejoint" not in (each.module, each.target)
+        and layer(tree, each.target) > layer(tree, each.module)
+    ]
+    assert found == []
 
 
-def test_no_modules_import_each_other():
-    knots, _ = knots_and_chain(graph(TREE, inner=True))
+def test_no_modules_import_each_other(tree):
+    knots, _ = knots_and_chain(graph(tree, inner=True))
     assert knots == []
 
 
 def test_chains_of_imports_are_short():
-    figures = architecture.measure()
+    figures = measure()
     assert figures["longest import chain, top of files"] <= 20
     assert figures["longest import chain, all imports"] <= 30
 
 
-def test_names_are_used_once():
-    assert names_twice(TREE) == ([], [])
+def test_names_are_used_once(tree):
+    assert names_twice(tree) == ([], [])
 
 
 def test_files_are_named_by_what_they_define():
-    assert architecture.measure()["file names in -ing"] == []
+    assert measure()["file names in -ing"] == []
 
 
-def test_each_package_lists_its_modules(tmp_path):
-    assert architecture.unlisted(TREE) == {}
+def test_each_package_lists_its_modules(tree, tmp_path):
+    assert architecture.unlisted(tree) == {}
     tree = tree_of(tmp_path, a__model="", a__new="")
     front = '"""Words.\n\nmodel  what it is\ngone  what it was\n"""\n'
     (tree.root / "a" / "__init__.py").write_text(front)
     assert architecture.unlisted(Tree.read(tree.root)) == {"rejoint.a": {"gone", "new"}}
 
 
-def test_the_page_on_the_design_names_files_that_exist():
-    page = (TREE.root.parents[1] / "docs" / "design.rst").read_text("utf-8")
+def test_the_page_on_the_design_names_files_that_exist(tree):
+    page = (tree.root.parents[1] / "docs" / "design.rst").read_text("utf-8")
     named = set(re.findall(r"``([a-z_/]+[.]py)``", page))
-    paths = [Path(__file__).as_posix(), *(path.as_posix() for path in TREE.files.values())]
+    paths = [Path(__file__).as_posix(), *(path.as_posix() for path in tree.files.values())]
     assert len(named) > 20
     assert not [name for name in named if not any(path.endswith(f"/{name}") for path in paths)]
 
 
 def test_single_places():
-    figures = architecture.measure()
+    figures = measure()
     assert figures["modules that build a FitResult"] == ["rejoint.solver.result"]
     assert figures["modules that catch KeyboardInterrupt"] == [
         "rejoint.cli.group",
@@ -107,10 +117,10 @@ def test_single_places():
     ]
 
 
-def test_each_import_inside_a_function_has_a_reason():
-    for each in IMPORTS:
-        if architecture.is_in_function(TREE, each):
-            lines = TREE.files[each.module].read_text("utf-8").splitlines()
+def test_each_import_inside_a_function_has_a_reason(tree, imports):
+    for each in imports:
+        if architecture.is_in_function(tree, each):
+            lines = tree.files[each.module].read_text("utf-8").splitlines()
             near = " ".join(lines[max(each.line - 3, 0) : each.line + 6])
             assert "#" in near, f"{each.module}, line {each.line}: say why it is not at the top"
 

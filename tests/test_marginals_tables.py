@@ -262,7 +262,7 @@ FAULTS = [
     ({"a": ["many", "few"]}, "Table ('a',): its cells must be numbers"),
     ({"a": pd.Series([1, 2], index=["x", None])}, "cell 1: the label of 'a' is missing"),
     ({"a": pd.Series([1, 2], index=["x", "x"])}, "the cell a='x' is given twice"),
-    ({("a", "b"): {("x", "y"): 1, "x": 2}}, "the cell ('x',) has 1 labels for 2 variables"),
+    ({("a", "b"): {("x", "y"): 1, "x": 2}}, "the cell ('x',) has 1 label for 2 variables"),
     ({"a": [0.2, 0.3]}, "adds up to 0.5: too little for shares"),
     ({("a", "b"): [[1]], ("b", "a"): [[1]]}, "Table ('b', 'a') is given twice (before as ('a',"),
     ({("a", "a"): [[1]]}, "names a variable twice"),
@@ -290,7 +290,7 @@ FAULTS = [
         "which of the columns ['count', 'share'] holds the numbers?",
     ),
     ({("a", "b"): crosstab()}, "named ['smoke', 'age']; name them like the key, or not at all"),
-    ({("a", "b"): pd.Series([1], index=["x"])}, "the index has 1 labels for 2 variables"),
+    ({("a", "b"): pd.Series([1], index=["x"])}, "the index has 1 label for 2 variables"),
     ({"a": {"x": 1, "y": 2, "Total": 3}}, "'Total' of 'a' is the sum of the other levels"),
     ({"a": EMPTY}, "Table ('a',) is empty"),
 ]

@@ -89,7 +89,7 @@ class Tree:
 def _walk(node: ast.AST, inside: str) -> Iterator[tuple[ast.AST, str]]:
     """Nodes with the function that they stand in."""
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+        if isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING":
             continue
         within = inside
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

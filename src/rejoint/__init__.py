@@ -10,6 +10,8 @@ Names are loaded when first used, so that ``import rejoint`` stays cheap.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rejoint.text import cite
+
 if TYPE_CHECKING:
     from rejoint import (
         datasets,
@@ -152,7 +154,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'rejoint' has no attribute {name!r}")
+        raise AttributeError(f"module 'rejoint' has no attribute {cite(name)}")
     home = _HOMES[name]
     if home is None:
         return import_module(f"rejoint.{name}")

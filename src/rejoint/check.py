@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rejoint.text import cite
+
 
 def check_positive_int(name: str, value: Any) -> int:
     """Check that an argument is a whole number of at least one.
@@ -17,7 +19,7 @@ def check_positive_int(name: str, value: Any) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         is_short = value is None or isinstance(value, str | int | float | np.generic)
-        got = repr(value) if is_short else f"a {type(value).__name__}"
+        got = cite(value) if is_short else f"a {type(value).__name__}"
         raise ValueError(f"{name} must be a whole number of at least 1, got {got}.")
     return int(value)
 

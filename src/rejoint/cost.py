@@ -1,16 +1,20 @@
-"""Cost: a forecast of the memory and time that a computation takes."""
+"""Cost: a forecast of the memory and time that a computation takes; memory to read files into."""
 
 import os
 from contextlib import suppress
+from io import BytesIO
 from math import inf
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from rejoint.messages import Message, remark
 from rejoint.text import duration, format_bytes
 
 #: Seconds beyond which work says at its start how long it will take.
 LONG = 60.0
+
+#: Share of the memory that the bytes of a file may take, and how many are read at a time.
+MOST_OF_MEMORY, _PIECE_BYTES = 0.25, 2**24
 
 #: Where a container says how much memory it may take (cgroups, second and first version).
 _LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -89,3 +93,34 @@ def machine_memory() -> float:
         with suppress(ValueError, OSError):  # "max", or no such file
             found.append(float(Path(file).read_text()))
     return min(found)
+
+
+def read_all(file: IO[bytes], name: object) -> bytes:
+    """Read a file, a pipe or a device to its end, or raise an error if it is too long for memory.
+
+    Parameters
+    ----------
+    file : binary file
+        It is read from where it stands.
+    name : str or path
+        What errors call it.
+
+    Examples
+    --------
+    >>> read_all(BytesIO(b"all of it"), "a.bin")
+    b'all of it'
+    """
+    room, found = MOST_OF_MEMORY * machine_memory(), BytesIO()
+    while piece := file.read(_PIECE_BYTES):
+        if found.tell() + len(piece) > room:
+            raise MemoryError(
+                Message(
+                    "{name} has more than {room}, which is {share:.0%} of this machine's memory: "
+                    "it is read as a whole, so give a part of it.",
+                    name=str(name),
+                    room=format_bytes(room),
+                    share=MOST_OF_MEMORY,
+                )
+            )
+        found.write(piece)
+    return found.getvalue()

@@ -42,6 +42,7 @@ from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, Report, Scan, describe_progress
 from rejoint.records.survey_design import DesignSums, SurveyDesign, WeightArguments
+from rejoint.text import plural
 
 __all__ = ["DaskScan", "executor", "scan"]
 
@@ -291,7 +292,7 @@ def _partitions(client: Any, data: Any, how: FileOptions) -> tuple[list[Any], st
         paths = [str(path) for path in data]
         found = _split(client, [_File(path, how) for path in paths])
         stamp = tokenize([(file.path, file.groups) for file in found])
-        return found, stamp, f"{len(paths)} files"
+        return found, stamp, plural(len(paths), "file")
     if not hasattr(data, "to_delayed"):
         raise TypeError(
             "distributed.scan takes a Dask DataFrame, Bag or Array, or paths, not a "

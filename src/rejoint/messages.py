@@ -15,7 +15,7 @@ from time import perf_counter
 from types import EllipsisType
 from typing import Any, Self
 
-from rejoint.text import clean_label, duration
+from rejoint.text import cite, clean_label, duration, shorten
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -123,11 +123,11 @@ class Message(str):
         return (self.template,), self.fields
 
 
-_LONGEST = 300  # characters of a value: a label of a file may be as long as the file
-
-
 def _shorten(value: Any) -> Any:
-    return value[:_LONGEST] + "..." if type(value) is str and len(value) > _LONGEST else value
+    plain = str(value) if isinstance(value, tuple | list | dict) else value
+    if type(plain) is not str or (shown := shorten(plain)) == plain:
+        return value
+    return shown
 
 
 def join_messages(parts: Iterable[str | Term], between: str = " ") -> Message:
@@ -163,7 +163,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{_literal(key)}: {_literal(cell)}" for key, cell in value.items())
         return f"{{{', '.join(pairs)}}}"
-    return repr(_shorten(value))
+    return cite(value)
 
 
 class Remark(UserWarning):

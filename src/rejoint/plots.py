@@ -10,7 +10,7 @@ import numpy as np
 
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
-from rejoint.text import clean_label
+from rejoint.text import clean_label, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -183,7 +183,7 @@ def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
             np.maximum(starts[start], 1e-32),
             color=_COLORS[0] if dark else _COLORS[3],
             linewidth=2.0 if dark else 1.0,
-            label=f"best of {len(starts)} starts" if dark else None,
+            label=f"best of {plural(len(starts), 'start')}" if dark else None,
         )
     ax.set_yscale("log")
     ax.set_xlabel("step")

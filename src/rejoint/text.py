@@ -8,8 +8,37 @@ from math import isfinite, log10
 
 _DIGITS = 4  # significant digits of a number that no interval says more about
 _MOST_DECIMALS = 6
-_LONG = 80  # characters of a label in a message
+_LONG, _LONGEST = 80, 300  # characters of one label of many, and of a value, in a message
+
+#: Characters of a name or a note in a file.
+MOST_TEXT = 100_000
+
 _SMALL, _LARGE = 1e-4, 1e15  # numbers outside are written with a power of ten
+
+
+def cite(value: object, most: int = _LONGEST) -> str:
+    """Write a name, a label or an argument as Python does, or its beginning where it is long.
+
+    All that a message shows of data goes through this function, `show` or a field of a
+    ``Message``: a name may be as long as the file that it comes from.
+
+    Examples
+    --------
+    >>> cite("age"), cite(5), cite("x" * 1000, 5)
+    ("'age'", '5', "'xxxx...")
+    """
+    return shorten(repr(value), most)
+
+
+def shorten(text: str, most: int = _LONGEST) -> str:
+    """Return a text, or its beginning where it is too long for a message.
+
+    Examples
+    --------
+    >>> shorten("age"), len(shorten("x" * 1000))
+    ('age', 303)
+    """
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def show(levels: Sequence[object], most: int = 6) -> str:
@@ -23,8 +52,9 @@ def show(levels: Sequence[object], most: int = 6) -> str:
     '0, 1, 2, 3, 4, 5, ... (40 in all)'
     """
     # A Bin is a tuple with a text of its own; of any other tuple str and repr are the same.
-    texts = (str(x) if isinstance(x, tuple) else repr(x) for x in levels[:most])
-    text = ", ".join(each if len(each) <= _LONG else f"{each[:_LONG]}..." for each in texts)
+    text = ", ".join(
+        shorten(str(x), _LONG) if isinstance(x, tuple) else cite(x, _LONG) for x in levels[:most]
+    )
     return text if len(levels) <= most else f"{text}, ... ({len(levels)} in all)"
 
 
@@ -46,8 +76,8 @@ def nearest(name: object, known: Sequence[object]) -> str:
     return f" Did you mean {show([best])}?"
 
 
-def check_text(text: str, what: str) -> None:
-    r"""Raise an error for text that cannot be written to a file.
+def check_text(text: str, what: str, most: int | None = None) -> None:
+    r"""Raise an error for text that cannot be written to a file, or has too many characters.
 
     Examples
     --------
@@ -63,6 +93,10 @@ def check_text(text: str, what: str) -> None:
             f"{what} {show([text])} has half of a character (a lone surrogate), which no file can "
             "hold: correct it where it comes from."
         ) from None
+    if most is not None and len(text) > most:
+        raise ValueError(
+            f"{what} {show([text])} has a name of {len(text):,} characters: the most is {most:,}."
+        )
 
 
 #: Characters that steer a terminal or turn the order of text, but for tabs and ends of lines.

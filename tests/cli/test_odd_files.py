@@ -4,6 +4,7 @@ import datetime
 import os
 import threading
 import uuid
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,6 +43,43 @@ def test_pipes_are_read_as_files(tmp_path):
         writer.start()
         assert repr(open_it(tmp_path / "pipe")) == repr(open_it(tmp_path / name))
         writer.join()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="there are no devices here")
+@pytest.mark.parametrize("format", ["text", "json", "arrow", "parquet"])
+def test_a_device_without_end_is_refused(format, monkeypatch):
+    monkeypatch.setattr("rejoint.cost.machine_memory", lambda: 4e7)  # what is read as a whole
+    with pytest.raises((ValueError, MemoryError), match=r"not text|of this machine's|as Parquet"):
+        rj.read("/dev/zero", format=format)
+    with pytest.raises(ValueError, match=r"zero bytes|no table"):
+        rj.Marginals.read("/dev/zero")
+    with pytest.raises(ValueError, match="not a rejoint model"):
+        rj.load("/dev/zero")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("reader", [rj.read, rj.load, rj.Marginals.read])
+def test_a_pipe_without_end_is_refused(tmp_path, monkeypatch, reader):
+    monkeypatch.setattr("rejoint.cost.machine_memory", lambda: 4e7)
+    os.mkfifo(tmp_path / "pipe")
+
+    def write():
+        with suppress(BrokenPipeError), open(tmp_path / "pipe", "wb") as file:
+            while True:
+                file.write(b"{x,1\n" * 1000)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with pytest.raises(MemoryError, match=r"pipe has more than 10 MB, which is 25% of this mach"):
+        reader(tmp_path / "pipe")
+    writer.join()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_line_without_end_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("rejoint.records.files.MOST_LINE", 10**6)
+    with pytest.raises(ValueError, match=r"line 1 has 1,000,000 characters or more: it is not"):
+        read(tmp_path / name, "[1, " * 10**6)
 
 
 def test_closed_standard_input_is_an_error_in_words(monkeypatch):

@@ -4,14 +4,11 @@ Most fits of a default take seconds, so that only checks of very small data are 
 ``make sklearn`` runs all of them, at the oldest scikit-learn that is supported and at the newest.
 """
 
-import os
-
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn_checks import ALL
 
 import rejoint as rj
-
-ALL = os.environ.get("REJOINT_SKLEARN_CHECKS") == "all"
 
 #: Checks that are quick whatever the estimator.
 QUICK = {

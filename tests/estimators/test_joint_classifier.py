@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn_checks import checked
 
 import rejoint as rj
 from rejoint.estimators import ClassifierPolicy
@@ -31,10 +32,10 @@ QUICK = ClassifierPolicy(
 
 @pytest.mark.filterwarnings("ignore::rejoint.Remark")  # numbers as levels, unknown ones as holes
 @parametrize_with_checks(
-    [
+    checked(
         rj.JointClassifier(policy=QUICK),
         rj.JointClassifier(rank=4, solver="map", policy=QUICK),
-    ],
+    ),
     expected_failed_checks=lambda estimator: EXEMPTIONS,
 )
 def test_scikit_learn(estimator, check):

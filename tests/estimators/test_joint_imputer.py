@@ -17,6 +17,7 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn_checks import checked
 
 import rejoint as rj
 from rejoint.estimation import Bayes
@@ -30,10 +31,10 @@ FAST = Bayes(burn_in=5, draws=5, thin=1)
 
 @pytest.mark.filterwarnings("ignore::rejoint.Remark")  # numbers as levels, unknown ones left
 @parametrize_with_checks(
-    [
+    checked(
         rj.JointImputer(rank=2, solver="map", n_init=1),
         rj.JointImputer(rank=2, solver=FAST, method="draw", n_init=1),
-    ],
+    ),
     expected_failed_checks=lambda estimator: EXEMPTIONS,
 )
 def test_scikit_learn(estimator, check):

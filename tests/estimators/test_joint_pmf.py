@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn_checks import checked
 
 import rejoint as rj
 from rejoint.estimation import Bayes
@@ -27,12 +28,12 @@ EXEMPTIONS: dict[str, str] = {}
 
 @pytest.mark.filterwarnings("ignore::rejoint.Remark")  # numbers as levels, unknown ones as holes
 @parametrize_with_checks(
-    [
+    checked(
         rj.JointPMF(rank=2, solver="map", n_init=1),
         rj.JointPMF(rank="auto", solver="ml", n_init=1),
         rj.JointPMF(rank=2, solver=Bayes(burn_in=5, draws=5, thin=1), n_init=1),
         rj.JointPMF(rank=2, solver=Admm(limits=Limits(max_steps=3)), n_init=1),
-    ],
+    ),
     expected_failed_checks=lambda estimator: EXEMPTIONS,
 )
 def test_scikit_learn(estimator, check):

@@ -128,7 +128,11 @@ class Tables:
         else:
             seeds = self.seeds()
             name = rng.choice(sorted(seeds))
-            parts = {name: mutate_bytes(rng, seeds[name], list(seeds.values()), self.pieces)}
+            if name.endswith(".json") and rng.random() < 0.7:
+                changed = json.dumps(mutate_json(rng, json.loads(seeds[name]))).encode()
+            else:
+                changed = mutate_bytes(rng, seeds[name], list(seeds.values()), self.pieces)
+            parts = {name: changed}
         return json.dumps({name: part.decode("latin-1") for name, part in parts.items()}).encode()
 
     def check(self, data, folder):

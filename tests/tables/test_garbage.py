@@ -19,6 +19,9 @@ INVOICE = [
 ]
 PROSE = "It was the best of times, it was the worst of times, said number 7 of the 12.\n"
 
+ODD_STAT = b"""{"id": ["a"], "size": [3], "dimension": {"a":
+{"category": {"index": ["x", "y", "z"]}}}, "value": [7], "status": {"9": "e"}}"""
+
 
 @pytest.mark.parametrize(
     ("name", "content", "words"),
@@ -33,6 +36,10 @@ PROSE = "It was the best of times, it was the worst of times, said number 7 of t
         ("words.xlsx", xlsx({"A": [["To", "whom"], ["it", "may concern"]]}), "has no table"),
         ("broken.xlsx", b"PK\x03\x04 this is no workbook", "cannot be read as a workbook"),
         ("data.json", b'{"rows": [1, 2, 3]}', "is JSON, but not JSON-stat"),
+        ("deep.json", b'{"a": ' + b"[" * 100_000, "its JSON cannot be read"),
+        ("link.json", b'{"class": "collection", "link": []}', "not valid JSON-stat"),
+        ("value.json", ODD_STAT.replace(b"[7]", b"5"), "not valid JSON-stat: TypeError"),
+        ("mark.json", ODD_STAT.replace(b'{"9": "e"}', b"[1, 2]").replace(b"7", b""), "IndexError"),
         ("data.px", b'CHARSET="ANSI";\nTITLE="x";\n', "not valid PC-Axis"),
         ("picture.csv", bytes(range(256)) * 20, "zero bytes|not text"),
         ("code.csv", b"def f(x):\n    return x + 1\n\nprint(f(2))\n", "."),
@@ -86,3 +93,10 @@ def test_sheets_are_chosen_by_name_or_number(tmp_path):
     assert Marginals.read(path, sheet="1")["a"].tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="has no sheet 'Three': it has 'One', 'Two'"):
         Marginals.read(path, sheet="Three")
+
+
+def test_means_are_not_advised_to_be_counts(tmp_path):
+    path = tmp_path / "income.csv"
+    path.write_text("region,sex,mean income\nN,f,2300\nN,m,2500\nS,f,2100\nS,m,2200\n")
+    with pytest.raises(ValueError, match=r"'mean income' says .* Only if they are counts in spite"):
+        Marginals.read(path)

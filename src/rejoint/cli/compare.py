@@ -12,7 +12,7 @@ from rejoint.cli.group import EXIT_FAR, echo
 from rejoint.cli.options import load
 from rejoint.cli.output import echo_json, show_table
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.text import format_number
+from rejoint.text import format_number, plural
 
 EXAMPLES = """\b
 Examples:
@@ -64,7 +64,7 @@ def _shared(first: LowRankPMF, second: LowRankPMF) -> tuple[LowRankPMF, LowRankP
         raise ValueError("The models have no variable in common: there is nothing to compare.")
     left = len(first.domain) + len(second.domain) - 2 * len(shared)
     if left:
-        echo(f"{left} variables are in one model only and were left out.", err=True)
+        echo(f"Left out: {plural(left, 'variable')} of one model only.", err=True)
     first = first.project(shared)
     return first, second.project(shared).align(first.domain)
 

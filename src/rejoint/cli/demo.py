@@ -17,6 +17,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.plots import describe
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
+from rejoint.text import plural
 
 RECORDS = 5_000
 MISSING = 0.3
@@ -95,8 +96,8 @@ def _recover(records: Records, seed: int, err: Console) -> LowRankPMF:
     result = factorize(marginals, rank=RANK, random_state=seed)
     seconds = perf_counter() - start
     err.print(
-        f"{len(marginals)} tables of {ORDER} variables counted and factored at rank {RANK} "
-        f"in {seconds:.1f} s. {result.stop}",
+        f"{plural(len(marginals), 'table')} of {ORDER} variables counted and factored at rank "
+        f"{RANK} in {seconds:.1f} s. {result.stop}",
         highlight=False,
     )
     return result.pmf

@@ -30,7 +30,7 @@ from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import pack_aside
 from rejoint.solver.result import FitResult
-from rejoint.text import duration, format_bytes
+from rejoint.text import duration, format_bytes, plural
 
 #: Bytes of files beyond which they are read part by part unless the user says otherwise.
 BIG = 300_000_000
@@ -165,7 +165,7 @@ def _fit_stream(
     with scratch_folder() as folder:
         with Progress() as report:
             packed = pack_aside(found, folder, report)
-        echo(f"{packed.rows:,} records.", err=True)
+        echo(f"{plural(packed.rows or 0, 'record')}.", err=True)
         if packed.design is not None:
             echo(packed.design.text, err=True)
         result = keep_best(estimate, packed, **asked)

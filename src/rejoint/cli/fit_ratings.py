@@ -81,8 +81,11 @@ def command(
     rows = list(zip(*(raw.values(name) for name in names), strict=True))
     there = [row for row in rows if None not in row]
     users = len({row[0] for row in there})
-    noun = "choices" if implicit else "ratings"
-    echo(f"{data}: {len(there):,} {noun} by {users:,} users (columns {', '.join(names)})", err=True)
+    cells = plural(len(there), "choice" if implicit else "rating")
+    echo(
+        f"{data}: {cells} by {plural(users, 'user')} (columns {', '.join(names)})",
+        err=True,
+    )
     model = JointRecommender(
         "implicit" if implicit else "explicit", half_up=half_up, random_state=seed
     )

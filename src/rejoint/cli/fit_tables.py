@@ -23,7 +23,7 @@ from rejoint.io.fit_notes import fit_notes
 from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Remark, join_messages
-from rejoint.text import clean_label, format_number
+from rejoint.text import clean_label, format_number, plural
 
 EXAMPLES = """\b
 Examples:
@@ -156,5 +156,5 @@ def _say(
         for fit in fits[:10]
     ]
     head = ("table", "worst cell", "distance", "by chance", "given", "model")
-    show_table(head, rows, left=2, title=f"Worst of {len(fits):,} tables:", err=err)
+    show_table(head, rows, left=2, title=f"Worst of {plural(len(fits), 'table')}:", err=err)
     show_disagreements(strife, err=err)

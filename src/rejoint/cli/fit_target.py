@@ -16,7 +16,7 @@ from rejoint.pmf.target_model import TargetModel
 from rejoint.records.frames import Frame
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, show
 
 EXAMPLES = """\b
 Examples:
@@ -86,13 +86,13 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
     for name in names:
         if name not in known:
             raise ValueError(
-                f"--target: there is no column {name!r}; the columns are {show(known)}."
+                f"--target: there is no column {cite(name)}; the columns are {show(known)}."
                 f"{nearest(name, known)}"
             )
         if any(isinstance(part, dict) and name in part for part in declared.values()):
             raise click.UsageError(
-                f"--ordinal, --nominal, --levels and --bins do not apply to the target {name!r}, "
-                "whose labels are used as they are."
+                "--ordinal, --nominal, --levels and --bins do not apply to the target "
+                f"{cite(name)}, whose labels are used as they are."
             )
     rest = [name for name in known if name not in names]
     if not set(rest) - set(weights.columns):

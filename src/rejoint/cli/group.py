@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rejoint.messages import FitInterrupted, Message, PythonName, PythonOnly, Remark, Term
-from rejoint.text import clean_text
+from rejoint.text import cite, clean_text
 
 #: What the command line offers in place of names in Python.
 _IN_PLACE_OF = {
@@ -136,8 +136,8 @@ class LazyGroup(click.Group):
         name = args[0]
         if not ctx.resilient_parsing and not name.startswith("-") and name not in self.helps:
             near = get_close_matches(name, self.helps, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else "See rejoint --help."
-            raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
+            hint = f"Did you mean {cite(near[0])}?" if near else "See rejoint --help."
+            raise click.UsageError(f"There is no command {cite(name)}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

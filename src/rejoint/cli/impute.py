@@ -14,7 +14,7 @@ from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import RawTable, read_raw
 from rejoint.messages import remark
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, plural, show
 
 if TYPE_CHECKING:
     from rejoint.estimators.imputer.joint_imputer import JointImputer
@@ -82,7 +82,7 @@ def command(
             "--draws needs --method draw and cannot be combined with --probabilities."
         )
     if len(files) > 2:
-        raise click.UsageError(f"Give DATA, or MODEL and DATA; got {len(files)} files.")
+        raise click.UsageError(f"Give DATA, or MODEL and DATA; got {plural(len(files), 'file')}.")
     # scikit-learn takes a second to import, which other commands need not wait for.
     from rejoint.estimators.imputer.joint_imputer import JointImputer
 
@@ -123,7 +123,7 @@ def _split(raw: RawTable, reader: DataReader) -> tuple[WeightArguments, dict[str
     for name in (*(how["columns"] or ()), *how["without"], *named.given.values()):
         if name not in raw.names:
             raise ValueError(
-                f"There is no column {name!r} in {show(raw.names)}.{nearest(name, raw.names)}"
+                f"There is no column {cite(name)} in {show(raw.names)}.{nearest(name, raw.names)}"
             )
     weights = WeightArguments(**{key: raw.values(name) for key, name in named.given.items()})
     others = {*how["without"], *named.given.values()}
@@ -213,6 +213,6 @@ def _patch(
 
 def _report(gone: Mapping[str, NDArray[np.bool_]], rows: int, draws: int | None) -> None:
     masks = np.array(list(gone.values())).reshape(len(gone), rows)
-    times = f", {draws} times" if draws is not None else ""
+    times = f", {plural(draws, 'time')}" if draws is not None else ""
     count, filled = int(masks.sum()), int(masks.any(axis=0).sum())
-    echo(f"{count:,} cells filled in {filled:,} of {rows:,} rows{times}.", err=True)
+    echo(f"{plural(count, 'cell')} filled in {filled:,} of {plural(rows, 'row')}{times}.", err=True)

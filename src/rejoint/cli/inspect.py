@@ -162,7 +162,8 @@ def _show_profiles(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any]) 
     if not groups:
         echo("Its classes are parts of an average, not groups of records; --json has them.")
     elif pmf.rank > _CLASSES:
-        echo(f"... and {pmf.rank - _CLASSES:,} smaller classes; --json has all.")
+        left = plural(pmf.rank - _CLASSES, "smaller class", "smaller classes")
+        echo(f"... and {left}; --json has all.")
 
 
 def describe_order(tables: Sequence[Mapping[str, Any]]) -> str:
@@ -194,7 +195,8 @@ def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
     ]
     order = describe_order(fit["tables"])
     title = (
-        f"Worst-fitting of {fit['checked']:,} tables, {order} (share of the mass in wrong cells):"
+        f"Worst-fitting of {plural(fit['checked'], 'table')}, {order} (share of the mass in wrong "
+        "cells):"
     )
     show_table(("table", "distance", "by chance", "records"), rows, title=title)
 

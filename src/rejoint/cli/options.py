@@ -27,6 +27,7 @@ from rejoint.records.read import read, read_chunks, read_frame, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments
+from rejoint.text import cite, plural
 
 Callback = Callable[..., Any]
 
@@ -242,7 +243,7 @@ class DataReader:
         kinds = dict.fromkeys(split_names(self.ordinal), "ordinal")
         for name in split_names(self.nominal):
             if name in kinds:
-                raise click.UsageError(f"{name!r} is named by both --ordinal and --nominal.")
+                raise click.UsageError(f"{cite(name)} is named by both --ordinal and --nominal.")
             kinds[name] = "nominal"
         bins: Any = dict(map(_bins, self.bins))
         if "" in bins:
@@ -510,9 +511,9 @@ def origin(notes: Mapping[str, Any]) -> str:
     """
     parts = []
     if records := records_behind(notes):
-        parts.append(f"{records:,.0f} records")
+        parts.append(plural(round(records), "record"))
     if notes.get("tables"):
-        parts.append(f"{len(notes['tables']):,} tables")
+        parts.append(plural(len(notes["tables"]), "table"))
     if notes.get("source"):
         parts.append(f"of {notes['source']}" if parts else str(notes["source"]))
     return " ".join(parts) if len(parts) < 3 else f"{parts[0]} in {parts[1]} {parts[2]}"

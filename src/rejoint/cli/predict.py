@@ -16,6 +16,7 @@ from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
+from rejoint.text import plural
 
 EXAMPLES = """\b
 Examples:
@@ -140,7 +141,7 @@ def _judge(pmf: LowRankPMF, records: Records, n: int, table: NDArray[np.float64]
     right = float((table[there].argmax(axis=1) == truth[there]).mean())
     loss = -np.log(np.maximum(table[there, truth[there]], 1e-300)).mean()
     echo(
-        f"{pmf.domain.names[n]}: {right:.1%} correct in {len(there):,} rows that have it, log-loss "
-        f"{loss:.4f}.",
+        f"{pmf.domain.names[n]}: {right:.1%} correct in {plural(len(there), 'row')} that have it, "
+        f"log-loss {loss:.4f}.",
         err=True,
     )

@@ -11,6 +11,7 @@ from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import read_raw
 from rejoint.population.rake import rake
 from rejoint.records.records import Records
+from rejoint.text import cite
 
 EXAMPLES = """\b
 Examples:
@@ -59,7 +60,9 @@ def command(
     raw = read_raw(data, reader, known.domain)
     assert raw.records is not None
     if name in raw.names and name != reader.weight:
-        raise ValueError(f"{data} already has a column {name!r}: choose another name with --name.")
+        raise ValueError(
+            f"{data} already has a column {cite(name)}: choose another name with --name."
+        )
     start: Any = raw.values(reader.weight) if reader.weight else None
     survey = Records(known.domain, raw.records.codes, start)
     absent = [variable for variable in known.domain.names if variable not in raw.names]

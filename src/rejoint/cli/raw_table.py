@@ -22,6 +22,7 @@ from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import take_apart
 from rejoint.records.records import Records
+from rejoint.text import cite
 
 
 class RawTable(NamedTuple):
@@ -45,7 +46,7 @@ class RawTable(NamedTuple):
         """A column with numbers as numbers, None where empty; or as the levels of a variable."""
         if name not in self.names:
             raise ValueError(
-                f"There is no column {name!r}; the columns are {', '.join(self.names)}."
+                f"There is no column {cite(name)}; the columns are {', '.join(self.names)}."
             )
         cells = self.columns[self.names.index(name)]
         found = [None if self.is_empty(cell) else cell for cell in cells]

@@ -9,7 +9,7 @@ from rejoint.cli.group import echo
 from rejoint.cli.options import DataReader, load_saved, split_names
 from rejoint.cli.output import echo_json, show_table
 from rejoint.cli.raw_table import read_raw
-from rejoint.text import nearest
+from rejoint.text import cite, nearest
 
 if TYPE_CHECKING:
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
@@ -143,7 +143,7 @@ def _label(text: str, labels: Any, noun: str) -> Any:
     for label in labels.tolist():
         if str(label) == text:
             return label
-    raise KeyError(f"There is no {noun} {text!r} in the model.{nearest(text, labels.tolist())}")
+    raise KeyError(f"There is no {noun} {cite(text)} in the model.{nearest(text, labels.tolist())}")
 
 
 def _of_user(
@@ -162,7 +162,7 @@ def _of_user(
         if str(who) == user and s is not None and item is not None
     }
     if not found:
-        raise ValueError(f"{data}: user {user!r} has rated nothing (column {names[0]!r}).")
+        raise ValueError(f"{data}: user {cite(user)} has rated nothing (column {cite(names[0])}).")
     return found
 
 

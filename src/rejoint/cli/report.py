@@ -110,7 +110,7 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
         if records.design is not None:
             said.append(records.design.text)
     elif number := records_behind(notes):
-        said.append(f"The model is based on {number:,.0f} records.")
+        said.append(f"The model is based on {plural(round(number), 'record')}.")
         if (design := SurveyDesign.from_json(notes.get("survey_design"))) is not None:
             said.append(design.text)
     if notes.get("tables"):
@@ -497,7 +497,7 @@ def command(
     fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)
     found = sections(pmf, notes, records, fit, PurePath(model).name)
     behind = origin(notes)
-    lead = f"A joint model of {len(pmf.domain)} variables" + (
+    lead = f"A joint model of {plural(len(pmf.domain), 'variable')}" + (
         f", from {behind}." if behind else "."
     )
     name = title or ("Model" if model == "-" else PurePath(model).stem)

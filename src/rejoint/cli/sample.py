@@ -9,6 +9,7 @@ from rejoint.cli.options import load
 from rejoint.cli.output import record_rows, write_rows
 from rejoint.domain.domain import Domain
 from rejoint.language.bind import bind
+from rejoint.text import cite
 
 EXAMPLES = """\b
 Examples:
@@ -50,5 +51,5 @@ def evidence(text: str | None, domain: Domain) -> dict[str, Any]:
     bound = bind(f"sample 1 | {text}", domain)
     if bound.by:
         name = domain.names[bound.by[0]]
-        raise ValueError(f"--given {text}: {name!r} needs a value, such as {name} = ...")
+        raise ValueError(f"--given {text}: {cite(name)} needs a value, such as {name} = ...")
     return {domain.names[n]: likelihood for n, likelihood in bound.evidence.items()}

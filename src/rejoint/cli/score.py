@@ -9,7 +9,7 @@ from rejoint.cli import options
 from rejoint.cli.group import echo
 from rejoint.cli.options import DataReader, load_with_notes
 from rejoint.cli.output import echo_json, write_rows
-from rejoint.text import class_titles
+from rejoint.text import class_titles, plural
 
 EXAMPLES = """\b
 Examples:
@@ -70,9 +70,9 @@ def command(
             }
         )
         return
-    echo(f"{mean:.6g} log-probability per record (nats), {len(records):,} records")
+    echo(f"{mean:.6g} log-probability per record (nats), {plural(len(records), 'record')}")
     if impossible:
         echo(
-            f"{impossible:,} records are impossible under this model; of the others it is "
+            f"Impossible under this model: {plural(impossible, 'record')}; of the others it is "
             f"{rest if rest is None else format(rest, '.6g')}."
         )

@@ -96,11 +96,13 @@ def command(
             echo_json({"tables": len(chosen), "bytes": taken})
         else:
             room = format_bytes(taken)
-            echo(f"{len(chosen):,} tables would take {room}. Nothing was counted.")
+            echo(f"{plural(len(chosen), 'table')} would take {room}. Nothing was counted.")
         return
     number = len(choose_subsets(first.domain, **asked))
     written = Cost(0.0, *(number * seconds for seconds in WRITTEN))
-    written.check(f"Writing {number:,} tables", "--subset, --sample and a lower --order take less")
+    written.check(
+        f"Writing {plural(number, 'table')}", "--subset, --sample and a lower --order take less"
+    )
     counted = Marginals.count(chain([first], chunks), **asked)
     said = ""
     if min_count or round_to:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.request import Request, urlopen
 
 from rejoint.io.atomic import atomic_file
+from rejoint.text import cite, plural
 
 _TIMEOUT_SECONDS = 30.0  # without a byte
 _MOST_BYTES = 64 * 2**20  # none of the files has a tenth of it
@@ -127,12 +128,12 @@ def _download(source: SourceFile, instead: str) -> bytes:
             missing = answer.length or 0  # bytes that a broken connection did not send
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise FetchError(
-            f"{source.url} could not be fetched ({error!r}). {offline_advice(instead)}"
+            f"{source.url} could not be fetched ({cite(error)}). {offline_advice(instead)}"
         ) from error
     if missing or _digest(content) != source.sha256:
         raise FetchError(
-            f"{source.url} answered with {len(content)} bytes that are not the file expected"
-            f"{f' ({missing} more did not arrive)' if missing else ''}: their SHA-256 is "
+            f"{source.url} answered with {plural(len(content), 'byte')} that are not the file "
+            f"expected{f' ({missing} more did not arrive)' if missing else ''}: their SHA-256 is "
             f"{_digest(content)}, not {source.sha256}. Nothing was kept. Try again; if this "
             f"persists, the source has changed. {offline_advice(instead)}"
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.datasets.catalog import MOVIELENS, Backend, Columns, as_frame, load_columns
-from rejoint.text import nearest
+from rejoint.text import cite, nearest
 
 
 def adult(*, backend: Backend | None = None) -> Any:
@@ -198,7 +198,7 @@ def votes(*, backend: Backend | None = None) -> Any:
 
 def _one_of(which: str, names: tuple[str, ...]) -> str:
     if which not in names:
-        raise ValueError(f"which must be one of {', '.join(map(repr, names))}, not {which!r}.")
+        raise ValueError(f"which must be one of {', '.join(map(repr, names))}, not {cite(which)}.")
     return which
 
 
@@ -238,7 +238,7 @@ def movielens(
     """
     if name not in MOVIELENS:
         raise ValueError(
-            f"MovieLens has no table {name!r}, only {', '.join(map(repr, MOVIELENS))}."
+            f"MovieLens has no table {cite(name)}, only {', '.join(map(repr, MOVIELENS))}."
             + nearest(name, MOVIELENS)
         )
     columns = load_columns(f"movielens_{name}")
@@ -246,7 +246,7 @@ def movielens(
         wide = name.endswith("20")  # all but the first column are movies
         for rated in list(columns)[1:] if wide else ["rating"]:
             if rated not in columns:
-                raise ValueError(f"whole_stars: {name!r} holds no ratings.")
+                raise ValueError(f"whole_stars: {cite(name)} holds no ratings.")
             columns[rated] = [None if x is None else math.ceil(x) for x in columns[rated]]
     return as_frame(columns, backend)
 
@@ -343,7 +343,7 @@ def paper_set(name: str, *, filled: bool = False, backend: Backend | None = None
     """
     if name not in _RECIPES:
         raise ValueError(
-            f"The paper has no set {name!r}, only {', '.join(map(repr, PAPER_SETS))}."
+            f"The paper has no set {cite(name)}, only {', '.join(map(repr, PAPER_SETS))}."
             + nearest(name, PAPER_SETS)
         )
     recipe = _RECIPES[name]

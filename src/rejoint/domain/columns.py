@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.labels import LabelError, Level, is_missing, native, place_among
+from rejoint.text import cite, plural, show
 
 Codes = NDArray[np.signedinteger[Any]]
 EXACT = 2.0**53  # floats beyond may stand for more than one integer
@@ -169,12 +170,9 @@ turn the values into one of these, or leave the column out.")
     kind = type(value).__name__
     dated = isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64))
     what = advice("date" if dated else kind)
-    shown = repr(value)
-    shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
-    return LabelError(f"Variable {name!r}, row {row}: {shown} is a {kind}: {what}.")
+    return LabelError(f"Variable {cite(name)}, row {row}: {show([value])} is a {kind}: {what}.")
 
 
-_SHOWN = 80  # characters of a value in a message
 _WIDE = 64  # characters; longer text is hashed by Python
 _PRIME = 1099511628211
 _SAMPLE = 10_000
@@ -192,7 +190,8 @@ def column_of_array(
     """
     if array.ndim != 1:
         raise ValueError(
-            f"Variable {name!r} must be one column, not an array of {array.ndim} axes."
+            f"Variable {cite(name)} must be one column, not an array of "
+            f"{plural(array.ndim, 'axis', 'axes')}."
         )
     if isinstance(array, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(array)
@@ -211,7 +210,7 @@ def column_of_array(
             return column_of_texts(array, name)
         case "O" | "U" | "T" | "S":
             return column_of_objects(_blanked(array, missing), name)
-    raise LabelError(f"Variable {name!r} holds {array.dtype}: {advice(array.dtype)}.")
+    raise LabelError(f"Variable {cite(name)} holds {array.dtype}: {advice(array.dtype)}.")
 
 
 def _of_booleans(array: NDArray[np.bool_], missing: NDArray[np.bool_] | None) -> Coded:
@@ -342,9 +341,9 @@ def check_column(column: object, name: object) -> None:
     TypeError: Variable 'a' must be a column (a list, an array, a series), not a set, whose values \
 belong to no row.
     """
-    what = f"Variable {str(name)!r} must be a column (a list, an array, a series)"
+    what = f"Variable {cite(str(name))} must be a column (a list, an array, a series)"
     if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
-        shown = f"the single {type(column).__name__} {column!r}"
+        shown = f"the single {type(column).__name__} {cite(column)}"
         raise TypeError(f"{what}, not {shown}; one record alone is a list of one dict: [{{...}}].")
     if isinstance(column, (set, frozenset, Mapping)):
         raise TypeError(f"{what}, not a {type(column).__name__}, whose values belong to no row.")
@@ -397,7 +396,7 @@ def _of_pandas(column: Any, name: str) -> Column:
         values = column.to_numpy(dtype=getattr(dtype, "numpy_dtype", np.float64), na_value=0)
         return column_of_array(values, name, column.isna().to_numpy())
     if not isinstance(dtype, (np.dtype, pd.StringDtype)):
-        raise LabelError(f"Variable {name!r} holds {dtype}: {advice(dtype)}.")
+        raise LabelError(f"Variable {cite(name)} holds {dtype}: {advice(dtype)}.")
     try:
         codes, distinct = pd.factorize(column)
     except TypeError:  # a cell cannot be hashed: the slow way finds out which
@@ -426,7 +425,7 @@ def _of_polars(column: Any, name: str) -> Column:
         )
     if dtype in (pl.Null, pl.Object, pl.Binary):
         return column_of_objects(column.to_list(), name)
-    raise LabelError(f"Variable {name!r} holds {dtype}: {advice(dtype)}.")
+    raise LabelError(f"Variable {cite(name)} holds {dtype}: {advice(dtype)}.")
 
 
 def _of_arrow(column: Any, name: str) -> Column:
@@ -459,4 +458,4 @@ def _of_arrow(column: Any, name: str) -> Column:
         return column_of_objects([None if cell is None else str(cell) for cell in cells], name)
     if is_.is_null(kind) or "binary" in str(kind):  # of any width
         return column_of_objects(column.to_pylist(), name)
-    raise LabelError(f"Variable {name!r} holds {kind}: {advice(kind)}.")
+    raise LabelError(f"Variable {cite(name)} holds {kind}: {advice(kind)}.")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.labels import Bin, Level
 from rejoint.domain.variable import Variable
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, show
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Domain:
         for v in variables:
             if not isinstance(v, Variable):
                 raise TypeError(
-                    f"A Domain is made of Variables, not of {v!r}; "
+                    f"A Domain is made of Variables, not of {cite(v)}; "
                     "Domain.of({name: levels}) makes one from plain lists."
                 )
         object.__setattr__(self, "variables", variables)
@@ -54,6 +54,11 @@ class Domain:
         >>> Domain.of({"smoke": ["yes", "no"], "x": 3})["x"].levels
         (0, 1, 2)
         """
+        if not isinstance(levels, Mapping):
+            raise TypeError(
+                "A domain is made of a dict from names to levels, such as {'a': ['x', 'y'], 'b': "
+                f"3}}; got {type(levels).__name__}."
+            )
         return cls(
             tuple(
                 Variable(str(name), tuple(range(of)) if isinstance(of, int) else _listed(name, of))
@@ -131,7 +136,7 @@ class Domain:
             return self._positions[str(name)]
         except KeyError:
             raise KeyError(
-                f"No variable {name!r} among {show(self.names)}.{nearest(name, self.names)}"
+                f"No variable {cite(name)} among {show(self.names)}.{nearest(name, self.names)}"
             ) from None
 
     def indices(self, names: str | Iterable[Hashable]) -> tuple[int, ...]:
@@ -203,8 +208,8 @@ compared as text).
 def _listed(name: object, levels: Any) -> tuple[Level, ...]:
     if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
         raise TypeError(
-            f"Variable {str(name)!r}: levels must be a list of labels or their number, "
-            f"not {levels!r}"
+            f"Variable {cite(str(name))}: levels must be a list of labels or their number, "
+            f"not {cite(levels)}"
         )
     return tuple(levels)
 
@@ -273,7 +278,7 @@ def positions(domain: Domain, names: str | Iterable[Hashable]) -> tuple[int, ...
     for n in asked:
         if n in seen:
             raise ValueError(
-                f"Variable {domain.names[n]!r} is requested twice: name each variable once."
+                f"Variable {cite(domain.names[n])} is requested twice: name each variable once."
             )
         seen.add(n)
     return asked
@@ -290,7 +295,7 @@ def level_order(domain: Domain, wanted: Domain) -> list[NDArray[np.intp]]:
     if set(domain.names) != set(wanted.names):
         odd = sorted(set(domain.names) ^ set(wanted.names))
         raise ValueError(
-            f"The two have different variables: {', '.join(map(repr, odd[:5]))} "
+            f"The two have different variables: {show(odd)} "
             f"{'is' if len(odd) == 1 else 'are'} in one only. Project both onto their common "
             "variables."
         )
@@ -301,8 +306,8 @@ def level_order(domain: Domain, wanted: Domain) -> list[NDArray[np.intp]]:
             both = set(levels) & set(variable.levels)
             lone = [level for level in (*levels, *variable.levels) if level not in both]
             raise ValueError(
-                f"Variable {variable.name!r} has different levels in the two: {lone[0]!r} is in "
-                "one only. Declare the same levels in both domains."
+                f"Variable {cite(variable.name)} has different levels in the two: {cite(lone[0])} "
+                "is in one only. Declare the same levels in both domains."
             )
         place = {level: i for i, level in enumerate(levels)}
         orders.append(np.array([place[level] for level in variable.levels]))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.text import check_text, show
+from rejoint.text import check_text, cite, plural, show
 
 Floats = NDArray[np.float64]
 _FEW = 48
@@ -319,8 +319,8 @@ numbers and booleans
     if isinstance(value, (Real, Decimal, Fraction)):
         return float(value)
     raise LabelError(
-        f"{value!r} is a {type(value).__name__}, which cannot be a label: labels are text, numbers "
-        "and booleans"
+        f"{cite(value)} is a {type(value).__name__}, which cannot be a label: labels are text, "
+        "numbers and booleans"
     )
 
 
@@ -376,24 +376,27 @@ def checked_levels(name: str, levels: Iterable[object]) -> tuple[Level, ...]:
     (2, 1)
     """
     if isinstance(levels, (str, bytes)):
-        raise TypeError(f"Variable {name!r}: levels must be a list, not the text {levels!r}.")
+        raise TypeError(
+            f"Variable {cite(name)}: levels must be a list, not the text {cite(levels)}."
+        )
     labels: dict[Level, None] = {}
     for level in levels:
         if is_missing(level):
             raise ValueError(
-                f"Variable {name!r}: {level!r} means missing and cannot be a level; leave it out."
+                f"Variable {cite(name)}: {cite(level)} means missing and cannot be a level; leave "
+                "it out."
             )
         try:
             label = native(level)
         except TypeError as error:
-            raise LabelError(f"Variable {name!r}: level {error}.") from None
+            raise LabelError(f"Variable {cite(name)}: level {error}.") from None
         if isinstance(label, str):
-            check_text(label, f"Variable {name!r}: level")
+            check_text(label, f"Variable {cite(name)}: level")
         if label in labels:
-            raise ValueError(f"Variable {name!r}: level {label!r} appears twice.")
+            raise ValueError(f"Variable {cite(name)}: level {cite(label)} appears twice.")
         labels[label] = None
     if not labels:
-        raise ValueError(f"Variable {name!r} has no levels: it needs at least one.")
+        raise ValueError(f"Variable {cite(name)} has no levels: it needs at least one.")
     return tuple(labels)
 
 
@@ -409,18 +412,21 @@ def checked_representatives(
     """
     if kind not in ("nominal", "ordinal", "binned"):
         raise ValueError(
-            f"Variable {name!r}: kind must be 'nominal', 'ordinal' or 'binned', not {kind!r}."
+            f"Variable {cite(name)}: kind must be 'nominal', 'ordinal' or 'binned', not "
+            f"{cite(kind)}."
         )
     if kind != "binned":
         if stand_ins is not None:
-            raise ValueError(f"Variable {name!r} is {kind}: only binned ones have representatives.")
+            raise ValueError(
+                f"Variable {cite(name)} is {kind}: only binned ones have representatives."
+            )
         return None
     bins = [level for level in levels if isinstance(level, Bin)]
     joined = all(a.right == b.left and not a.closed_right for a, b in pairwise(bins))
     rising = all(b.left < b.right for b in bins)
     if len(bins) < len(levels) or not joined or not rising:
         raise ValueError(
-            f"Variable {name!r}: the levels of a binned variable must be adjoining bins in "
+            f"Variable {cite(name)}: the levels of a binned variable must be adjoining bins in "
             f"increasing order, not {show(levels)}."
         )
     if stand_ins is None:
@@ -428,8 +434,8 @@ def checked_representatives(
     numbers = tuple(float(x) for x in stand_ins)
     if len(numbers) != len(bins) or not np.isfinite(numbers).all():
         raise ValueError(
-            f"Variable {name!r} has {len(bins)} bins: it needs one finite representative for "
-            f"each, not {numbers}."
+            f"Variable {cite(name)} has {plural(len(bins), 'bin')}: it needs one finite "
+            f"representative for each, not {numbers}."
         )
     return numbers
 
@@ -450,14 +456,15 @@ def checked_contents(
     bins = [level for level in levels if isinstance(level, Bin)]
     if kind != "binned" or len(found) != len(bins):
         raise ValueError(
-            f"Variable {name!r}: contents are values in each of its bins, {len(bins)} lists of "
-            f"pairs (value, weight); got {len(found)} for a {kind} variable."
+            f"Variable {cite(name)}: contents are values in each of its bins, "
+            f"{plural(len(bins), 'list')} of pairs (value, weight); got {len(found)} for a {kind} "
+            "variable."
         )
     for interval, each in zip(bins, found, strict=True):
         rising = all(a < b for (a, _), (b, _) in pairwise(each))
         if not each or not rising or not all(0 < mass < math.inf for _, mass in each):
             raise ValueError(
-                f"Variable {name!r}, bin {interval}: contents must be increasing values with "
+                f"Variable {cite(name)}, bin {interval}: contents must be increasing values with "
                 f"weights above zero, not {each}."
             )
     return found

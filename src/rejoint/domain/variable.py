@@ -23,7 +23,7 @@ from rejoint.domain.labels import (
     place_among,
 )
 from rejoint.messages import remark
-from rejoint.text import check_text, nearest, show
+from rejoint.text import MOST_TEXT, check_text, cite, nearest, plural, show
 
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 
@@ -85,8 +85,8 @@ or leave the cell empty.")
     """
     label = unknown.labels[0]
     return ValueError(
-        f"Variable {name!r}, row {unknown.row}: level {label!r} is not among {show(levels)}; "
-        f"declare it in the Domain or leave the cell empty.{nearest(label, levels)}"
+        f"Variable {cite(name)}, row {unknown.row}: level {cite(label)} is not among "
+        f"{show(levels)}; declare it in the Domain or leave the cell empty.{nearest(label, levels)}"
     )
 
 
@@ -102,11 +102,11 @@ def unknown_text(
     """
     binned = isinstance(levels[0], Bin)
     what = "numbers outside all bins" if binned else "labels that are not levels"
-    cells = "1 cell" if unknown.cells == 1 else f"{unknown.cells:,} cells"
+    cells = plural(unknown.cells, "cell")
     labels = show(unknown.labels)
     if unknown.are_more:
         labels = labels.replace("... (", "... (more than ")
-    return f"Variable {name!r}: {cells} with {what}, {outcome}: {labels}."
+    return f"Variable {cite(name)}: {cells} with {what}, {outcome}: {labels}."
 
 
 def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unknown | None]:
@@ -257,7 +257,7 @@ class Variable:
     _codes: dict[Level, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_text(str(self.name), "Variable")
+        check_text(str(self.name), "Variable", MOST_TEXT)
         levels = checked_levels(self.name, self.levels)
         kind = "binned" if any(isinstance(level, Bin) for level in levels) else self.kind
         stand_ins = checked_representatives(self.name, levels, kind, self.representatives)
@@ -320,7 +320,7 @@ Domain or leave the cell empty.
         if codes.size and not (codes.min() >= -1 and codes.max() < len(self)):
             bad = codes[(codes < -1) | (codes >= len(self))].flat[0]
             raise ValueError(
-                f"Variable {self.name!r}: code {bad} is not among 0..{len(self) - 1} "
+                f"Variable {cite(self.name)}: code {bad} is not among 0..{len(self) - 1} "
                 "(-1 is missing)."
             )
         labels = label_array(self.levels)
@@ -349,7 +349,7 @@ Domain or leave the cell empty.
             found = -2
         if found < 0:
             raise ValueError(
-                f"Variable {self.name!r}: level {level!r} is not among {show(self.levels)}."
+                f"Variable {cite(self.name)}: level {cite(level)} is not among {show(self.levels)}."
                 + nearest(level, self.levels)
             )
         return found
@@ -370,14 +370,15 @@ Domain or leave the cell empty.
         words = [level for level in self.levels if not is_number(level)]
         if words:
             raise ValueError(
-                f"Variable {self.name!r} has levels that are not numbers ({show(words)}): "
+                f"Variable {cite(self.name)} has levels that are not numbers ({show(words)}): "
                 "it has a mode, but no mean or other expectation."
             )
         try:
             return np.array(self.levels, dtype=np.float64)
         except OverflowError:
             raise ValueError(
-                f"Variable {self.name!r} has levels beyond 1.8e308, which no mean can be taken of."
+                f"Variable {cite(self.name)} has levels beyond 1.8e308, which no mean can be taken "
+                "of."
             ) from None
 
     def quantile(self, shares: NDArray[np.float64], q: float) -> float:
@@ -399,7 +400,7 @@ Domain or leave the cell empty.
         (20.0, 60.0)
         """
         if not 0 <= q <= 1:
-            raise ValueError(f"q must be between 0 and 1, got {q!r}.")
+            raise ValueError(f"q must be between 0 and 1, got {cite(q)}.")
         pairs = [((value, 1.0),) for value in self.numeric.tolist()]
         values, mass = [], []
         for share, within in zip(shares.tolist(), self.contents or pairs, strict=True):
@@ -444,7 +445,7 @@ Domain or leave the cell empty.
         levels = list(evidence) if several and not isinstance(evidence, Bin) else [evidence]
         if not levels:
             raise ValueError(
-                f"Variable {self.name!r}: an empty list of levels can never be true; "
+                f"Variable {cite(self.name)}: an empty list of levels can never be true; "
                 "leave the variable out if nothing is known about it."
             )
         weights = np.zeros(len(self))
@@ -463,18 +464,20 @@ def check_handle_unknown(handle_unknown: str) -> None:
     ValueError: handle_unknown must be 'missing' or 'error', not 'drop'.
     """
     if handle_unknown not in ("missing", "error"):
-        raise ValueError(f"handle_unknown must be 'missing' or 'error', not {handle_unknown!r}.")
+        raise ValueError(
+            f"handle_unknown must be 'missing' or 'error', not {cite(handle_unknown)}."
+        )
 
 
 def _soft_evidence(variable: Variable, evidence: NDArray[Any]) -> NDArray[np.float64]:
     if evidence.shape != (len(variable),):
         raise ValueError(
-            f"Variable {variable.name!r} has {len(variable)} levels: soft evidence must be one "
-            f"likelihood for each, not an array of shape {evidence.shape}."
+            f"Variable {cite(variable.name)} has {plural(len(variable), 'level')}: soft evidence "
+            f"must be one likelihood for each, not an array of shape {evidence.shape}."
         )
     if not (np.isfinite(evidence).all() and (evidence >= 0).all() and evidence.any()):
         raise ValueError(
-            f"Variable {variable.name!r}: soft evidence must be finite, nonnegative and not all "
-            f"zero, not {evidence}."
+            f"Variable {cite(variable.name)}: soft evidence must be finite, nonnegative and not "
+            f"all zero, not {evidence}."
         )
     return evidence.astype(np.float64)

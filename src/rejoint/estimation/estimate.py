@@ -64,7 +64,7 @@ from rejoint.solver.search import (
 )
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 if TYPE_CHECKING:
     from rejoint.rank.selection import EnsembleCurve, Selection
@@ -386,7 +386,7 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
     if isinstance(solver, Bayes) or is_solver(solver):
         return solver, f"{type(solver).__name__} was requested."
     if not isinstance(solver, str) or solver not in ("auto", "ml", "map", "bayes"):
-        given = repr(solver) if isinstance(solver, str) else f"a {type(solver).__name__}"
+        given = cite(solver) if isinstance(solver, str) else f"a {type(solver).__name__}"
         raise ValueError(
             f"solver={given} is not supported; use 'auto', 'ml', 'map', 'bayes', or an object such "
             "as rejoint.estimation.Em(). Solvers for tables belong to rj.factorize."
@@ -395,7 +395,7 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
         asked = Message("{solver} was requested.", solver=Argument("solver", solver))
         return default_bayes(data, policy) if solver == "bayes" else solver, asked
     parameters = max(data.layout.parameters(rank), 1)
-    text = f"{data.total:,.0f} records for {parameters:,} parameters"
+    text = f"{plural(round(data.total), 'record')} for {plural(parameters, 'parameter')}"
     plenty = policy.plenty_records_per_parameter
     if data.total / parameters >= plenty:
         return "ml", f"Maximum likelihood: {text}, {plenty:,.0f} or more for each."
@@ -420,9 +420,9 @@ def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Mode
     if start is None:
         return []
     if not isinstance(start, LowRankPMF):
-        raise ValueError(f"start must be a LowRankPMF, got {start!r}.")
+        raise ValueError(f"start must be a LowRankPMF, got {cite(start)}.")
     if start.rank != rank:
-        asked = f"rank={rank!r} was requested"
+        asked = f"rank={cite(rank)} was requested"
         raise ValueError(f"start has rank {start.rank}, but {asked}: give rank={start.rank}.")
     start = start.align(data.domain)
     factors = np.vstack(start.factors)
@@ -456,7 +456,7 @@ def _looked_at(data: Data) -> str:
     drawn, rows = len(summary.keys), summary.rows
     if drawn == rows or drawn < summary.size:  # all records, or all that hold a value
         return ""
-    size = f"{drawn:,} of the {rows:,} records"
+    size = f"{drawn:,} of the {plural(rows, 'record')}"
     return f" The rank was chosen on {size}, drawn at random."
 
 
@@ -682,7 +682,7 @@ class Fit:
         found = replace(self, data=self.small).result_of_search(runs)
         summary = self.data.summary
         assert summary is not None
-        rows = f"{len(summary.keys):,} of {summary.rows:,} records"
+        rows = f"{len(summary.keys):,} of {plural(summary.rows, 'record')}"
         stop = f"Interrupted; this is a fit to a sample, {rows}."
         return replace(found, stop=stop, log_likelihood=float("nan"))
 
@@ -731,7 +731,7 @@ class Fit:
         return FitResult.of(
             pmf,
             found.runs,
-            f"Log-likelihood {value:,.2f} of {self.data.total:,.0f} records",
+            f"Log-likelihood {value:,.2f} of {plural(round(self.data.total), 'record')}",
             best=best,
             more=join_messages([dropped, found.more, words, describe_gaps(gaps)]),
             log_likelihood=value,
@@ -858,7 +858,7 @@ def describe_dropped(
         if gone.max() > policy.empty_weight:
             together = "together " if len(gone) > 1 else ""
             why = f"{together}stood for less than {policy.negligible_records:g} records"
-        said.append(f"{len(gone)} of {len(weights)} classes {why}")
+        said.append(f"{len(gone)} of {plural(len(weights), 'class', 'classes')} {why}")
     if merged:
         said.append(f"{merged} {'was' if merged == 1 else 'were'} equal to others")
     return f"{' and '.join(said)}: dropped." if said else ""

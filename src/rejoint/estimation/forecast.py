@@ -8,6 +8,7 @@ from rejoint.cost import LONG, Cost
 from rejoint.estimation.data import Data, InMemory
 from rejoint.messages import Message, remark
 from rejoint.model import Model
+from rejoint.text import plural
 
 #: Records that the measured passes go over.
 MEASURED_RECORDS = 20_000
@@ -104,10 +105,10 @@ def check_cost(data: Data, rank: int | None, *, draws: bool) -> None:
     >>> check_cost(InMemory.of(rj.datasets.asia().sample(500, random_state=0)), 3, draws=True)
     """
     small = data.sample().records
-    records = f"{len(small.codes):,} different records"
+    records = plural(len(small.codes), "different record")
     classes_for_each = (rank or 0) / max(len(small.codes), 1)
     if small is not data:
-        records, classes_for_each = f"{data.size:,.0f} records", 0.0
+        records, classes_for_each = plural(round(data.size), "record"), 0.0
     classes = "a rank that is yet to be chosen" if rank is None else f"rank {rank:,}"
     instead = "a smaller rank, fewer columns and fewer levels take less"
     if classes_for_each > 1.0:

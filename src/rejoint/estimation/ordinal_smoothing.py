@@ -34,6 +34,7 @@ from rejoint.solver.checkpoint import digest
 from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Report, Session
 from rejoint.solver.solver import Run
+from rejoint.text import cite
 
 #: Steps to the hidden distribution behind a variable's own.
 CENTER_STEPS = 30
@@ -249,9 +250,9 @@ its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
         if domain[n].kind == "nominal":
             name = domain[n].name
             raise ValueError(
-                f"Variable {name!r} is nominal: its levels have no order to be smoothed along. "
-                f"Declare its kind as 'ordinal' (kinds={{{name!r}: 'ordinal'}}), or leave it out "
-                "of smooth."
+                f"Variable {cite(name)} is nominal: its levels have no order to be smoothed along. "
+                f"Declare its kind as 'ordinal' (kinds={{{cite(name)}: 'ordinal'}}), or leave it "
+                "out of smooth."
             )
     return tuple(n for n in asked if len(domain[n]) > 2)
 

@@ -30,7 +30,7 @@ from rejoint.solver.run import run
 from rejoint.solver.search import Follow, best_run, promising, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop, with_limits
-from rejoint.text import format_number, plural
+from rejoint.text import cite, format_number, plural
 
 #: Records whose classes are found at a time.
 BLOCK_RECORDS = 65_536
@@ -187,8 +187,8 @@ known), not 2.
         found = read_column(labels, "start_labels")
         if len(found) != len(source):
             raise ValueError(
-                f"start_labels must be one label for each of the {len(source):,} records (None "
-                f"where it is not known), not {len(found):,}."
+                f"start_labels must be one label for each of the {plural(len(source), 'record')} "
+                f"(None where it is not known), not {len(found):,}."
             )
         if isinstance(found, Coded):
             values, unknown = found.codes, found.codes < 0
@@ -206,8 +206,8 @@ known), not 2.
             )
         if isinstance(rank, str) or rank < len(kinds):
             raise ValueError(
-                f"start_labels has {len(kinds)} labels, each the start of a class: give "
-                f"rank={len(kinds)} or more, not rank={rank!r}."
+                f"start_labels has {plural(len(kinds), 'label')}, each the start of a class: give "
+                f"rank={len(kinds)} or more, not rank={cite(rank)}."
             )
         codes = np.full(len(source), -1)
         codes[known] = first.argsort().argsort()[classes.ravel()]  # in the order of the records
@@ -487,8 +487,8 @@ class StartAgreement:
             return said
         gap = format_number(float(f"{self.gap:.2g}"))
         said += (
-            f" The next best one is {gap} nats lower and has {self.moved:.0%} of the records in "
-            "other classes."
+            f" The next best one is {gap} {'nat' if gap == '1' else 'nats'} lower and has "
+            f"{self.moved:.0%} of the records in other classes."
         )
         if self.near and self.differs:
             said += " The records hardly tell the two apart."

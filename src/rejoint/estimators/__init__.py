@@ -11,6 +11,8 @@ sklearn_input  X as users of scikit-learn pass it, read into records
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rejoint.text import cite
+
 if TYPE_CHECKING:
     from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
     from rejoint.estimators.classifier.joint_classifier import JointClassifier
@@ -45,5 +47,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'rejoint.estimators' has no attribute {name!r}")
+        raise AttributeError(f"module 'rejoint.estimators' has no attribute {cite(name)}")
     return getattr(import_module(f"rejoint.estimators.{_HOMES[name]}"), name)

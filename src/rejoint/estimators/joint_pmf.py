@@ -39,7 +39,7 @@ from rejoint.records.sparse import SparseRecords
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
 from rejoint.solver.session import Session
-from rejoint.text import class_titles
+from rejoint.text import cite, class_titles, plural
 
 #: Records per cell from which tables of four variables are filled well enough to be used.
 RECORDS_PER_CELL = 5.0
@@ -49,7 +49,7 @@ def has_partial_fit(estimator: Any) -> bool:
     """Whether there is a ``partial_fit``; the error says what to do where there is none."""
     if not is_for_records(estimator.solver):
         raise AttributeError(
-            f"partial_fit learns from records, which solver={estimator.solver!r} does not: use "
+            f"partial_fit learns from records, which solver={cite(estimator.solver)} does not: use "
             "'auto', 'ml' or 'map'; or count the chunks by rj.Marginals.count, which adds them "
             "up, and factorize those."
         )
@@ -419,8 +419,8 @@ def fit_joint(
         return estimate(records, rank, solver, smooth=smooth, n_init=n_init, random_state=rng)
     if smooth is not False and smooth != "auto":
         raise ValueError(
-            f"smooth={smooth!r} needs the records, which solver={solver!r} does not use: use "
-            "'auto', 'ml', 'map' or 'bayes', or smooth=False."
+            f"smooth={cite(smooth)} needs the records, which solver={cite(solver)} does not use: "
+            "use 'auto', 'ml', 'map' or 'bayes', or smooth=False."
         )
     said = []
     if rank == "auto":
@@ -452,12 +452,15 @@ def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     shape = sorted(records.domain.shape)
     if len(shape) < 4:
         order = len(shape)
-        return order, f"Tables of all {order} variables." if order > 1 else "One table."
+        return order, f"Tables of all {plural(order, 'variable')}." if order > 1 else "One table."
     triples = count_filled(records, 3)
     subtables = Subtables(make_problem(triples, "equal"))
     carried = max(subtables.largest_rank(pairs=pairs) for pairs in (False, True))
     if rank <= carried:
-        return 3, f"Tables of three variables: they determine {carried} classes."
+        return (
+            3,
+            f"Tables of three variables: they determine {plural(carried, 'class', 'classes')}.",
+        )
     cells = float(np.prod(shape[-4:]))
     sparse = isinstance(records, SparseRecords)
     present = records.codes.size if sparse else int(np.sum(np.asarray(records.codes) >= 0))
@@ -465,12 +468,13 @@ def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     filled = float(weights_of(records).sum()) * observed**4 / cells
     if filled < RECORDS_PER_CELL:
         return 3, (
-            f"Tables of three variables, although they are only known to determine {carried} "
-            f"classes: those of four would have {filled:.2g} records per cell."
+            f"Tables of three variables, although they are only known to determine "
+            f"{plural(carried, 'class', 'classes')}: those of four would have {filled:.2g} records "
+            "per cell."
         )
     return 4, (
-        f"Tables of four variables: those of three are only known to determine {carried} "
-        f"classes, and these have {filled:.2g} records per cell."
+        f"Tables of four variables: those of three are only known to determine "
+        f"{plural(carried, 'class', 'classes')}, and these have {filled:.2g} records per cell."
     )
 
 
@@ -481,8 +485,8 @@ def count_filled(records: BaseRecords, order: int) -> Marginals:
     if there.all():
         return tables
     remark(
-        f"{int((~there).sum()):,} of {len(there):,} tables of {order} variables have no record "
-        "with all of them: they are left out."
+        f"{int((~there).sum()):,} of {plural(len(there), 'table')} of {plural(order, 'variable')} "
+        "have no record with all of them: they are left out."
     )
     kept = [subset for subset, full in zip(tables.subsets, there, strict=True) if full]
     return Marginals.count(records, subsets=kept)

@@ -25,6 +25,7 @@ from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.solver import Limits, Record, Run, Stop
+from rejoint.text import plural
 
 #: Bytes of codes and weights that are kept.
 BUDGET_BYTES = 64_000_000
@@ -177,7 +178,7 @@ class PartialFit:
     def _describe(self) -> str:
         """How many records were learned from, and how many are kept."""
         chunks = len(self.history) + (0 if self.dropped_mass and not self.fresh_at else 1)
-        text = f"Learned from {self.seen:,.0f} records in {chunks:,} chunks"
+        text = f"Learned from {plural(round(self.seen), 'record')} in {plural(chunks, 'chunk')}"
         if not self.dropped_mass:
             return f"{text}, all of which are kept."
         return f"{text}; of {self.dropped_mass:,.0f} only expected counts are kept."

@@ -70,7 +70,8 @@ def has_own_names(X: Any) -> bool:
 
 def is_frame(X: Any) -> bool:
     """Whether X is a frame of some library, whose columns have types of their own."""
-    return hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__")
+    is_column = hasattr(X, "dtype") or hasattr(X, "type")  # a series or array of Arrow's
+    return hasattr(X, "columns") or (hasattr(X, "__arrow_c_stream__") and not is_column)
 
 
 def name_by_position(estimator: Any, X: Any, domain: Domain) -> Any:

@@ -40,7 +40,7 @@ from rejoint.solver.run import run
 from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run
-from rejoint.text import plural, show
+from rejoint.text import cite, plural, show
 
 #: How far each start is followed before the best one is followed to the end.
 EXPLORE_LIMITS = Limits(max_steps=15, progress=1e-4)
@@ -96,7 +96,7 @@ class AllTables:
         object.__setattr__(self, "data", records)
         size = len(records.domain)
         if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer):
-            raise TypeError(f"order must be a whole number, got {self.order!r}.")
+            raise TypeError(f"order must be a whole number, got {cite(self.order)}.")
         if not 1 <= self.order <= size:
             raise ValueError(
                 f"order={self.order}: with {plural(size, 'variable')}, the order must be between 1 "
@@ -142,8 +142,8 @@ def fit_all_tables(
     method = Admm() if isinstance(method, Auto) else method
     if "tables" in getattr(method, "needs", ()):
         raise ValueError(
-            f"solver={method.name!r} needs tables, which AllTables never forms: use solver='admm', "
-            "or count some tables with rj.Marginals.count."
+            f"solver={cite(method.name)} needs tables, which AllTables never forms: use "
+            "solver='admm', or count some tables with rj.Marginals.count."
         )
     given = as_start(start, tables, rank)
     problem = make_problem(tables, weighting)
@@ -188,7 +188,7 @@ def make_problem(tables: AllTables, weighting: str) -> "RecordTables":
     weight = np.asarray(records.sample_weight)
     complete = bool((cells.counts == len(tables.domain)).all())
     if weighting not in ("equal", "count"):
-        raise ValueError(f"weighting={weighting!r} is not supported; use 'equal' or 'count'.")
+        raise ValueError(f"weighting={cite(weighting)} is not supported; use 'equal' or 'count'.")
     if weighting == "equal" and not complete:
         raise ValueError(
             "Tables of incomplete records count by their number of records where they are not "
@@ -307,10 +307,10 @@ class RecordVisit:
         numbers = len(problem.cells) * rank + len(patterns) * rank * (rank + 1) // 2
         if 8 * (problem.order - 1) * numbers > MOST_BYTES:
             raise ValueError(
-                f"{len(problem.cells):,} records with {len(patterns):,} patterns of missing values "
-                f"need more than {MOST_BYTES / 2**30:g} GB for rank {rank}. Take fewer records or "
-                "a lower rank, count some of the tables (rj.Marginals.count(data, order=3, "
-                "sample=2000)), or use rj.estimate, which needs none."
+                f"{plural(len(problem.cells), 'record')} with {plural(len(patterns), 'pattern')} "
+                f"of missing values need more than {MOST_BYTES / 2**30:g} GB for rank {rank}. Take "
+                "fewer records or a lower rank, count some of the tables (rj.Marginals.count(data, "
+                "order=3, sample=2000)), or use rj.estimate, which needs none."
             )
         self.problem, self.factors = problem, factors
         options = (problem.order, problem.threads)

@@ -45,6 +45,7 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run, Stop
+from rejoint.text import plural
 
 Subset = tuple[int, ...]
 
@@ -363,7 +364,7 @@ def complete_approximately(
         smooth = Smooth(members=min(max(most, 3), POLICY.loose_members))
         cells = float(marginals.flat.size)
         Cost(64.0 * cells, *(cells * rank * smooth.members * each for each in SECONDS)).check(
-            f"A joint of {len(goals):,} tables", "a given rank or fewer tables take less"
+            f"A joint of {plural(len(goals), 'table')}", "a given rank or fewer tables take less"
         )
         mean = fit_smooth(marginals, smooth, rank, "equal", session).pmf
         model = Model.of(mean.weights, mean.factors)
@@ -406,7 +407,7 @@ def _describe_size(levels: Sequence[int], subsets: Sequence[Subset]) -> str:
     classes = prod(levels[n] for n in find_cover(levels, subsets))
     return (
         "The model approximates the joint nearest to independence that meets the tables (maximum "
-        f"entropy), whose exact mixture has {classes:,} classes."
+        f"entropy), whose exact mixture has {plural(classes, 'class', 'classes')}."
     )
 
 
@@ -415,8 +416,8 @@ def _describe_distance(model: Model, tabulate: Tabulate, subsets: Sequence[Subse
         return ""
     distance = measure_distance(model, tabulate, subsets)
     return (
-        f" In tables of {len(subsets[0])} variables that were not given, {distance:.2g} of the "
-        "mass is in different cells than in that joint, on average."
+        f" In tables of {plural(len(subsets[0]), 'variable')} that were not given, {distance:.2g} "
+        "of the mass is in different cells than in that joint, on average."
     )
 
 
@@ -440,7 +441,9 @@ def fit_cliques(tables: CliqueTables, goals: Sequence[Goal], session: Session) -
     pulls = [np.zeros(prod(tables.levels[n] for n in goal.subset)) for goal in goals]
     for sweep in range(1, POLICY.max_clique_sweeps + 1):
         worst = float(tables.sweep(goals, pulls).max(initial=0.0))
-        session.report(f"completion on {len(tables.cliques)} cliques, sweep {sweep}: {worst:.1e}")
+        session.report(
+            f"completion on {plural(len(tables.cliques), 'clique')}, sweep {sweep}: {worst:.1e}"
+        )
         if worst <= POLICY.met:
             break
     return pulls

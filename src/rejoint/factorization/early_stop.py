@@ -127,7 +127,7 @@ def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
         pmf,
         runs,
         f"The tables are met to {mean:.2g} of their mass on average, by the mean of "
-        f"{plural(len(runs), 'model')} of {runs[0].model.rank} classes,",
+        f"{plural(len(runs), 'model')} of {plural(runs[0].model.rank, 'class', 'classes')},",
         best=replace(runs[best_run(runs)], error=error, residual=residual),
         unit="EM step",
         more="The joint is smooth where the tables leave it open; its classes have no meaning.",

@@ -204,7 +204,7 @@ def _check_cost(marginals: Marginals, rank: int, starts: int) -> None:
     cells = len(marginals.flat)
     memory = 8.0 * (TABLE_COPIES * cells + MODEL_COPIES * sum(marginals.domain.shape) * rank)
     low, high = (cells * rank * starts * seconds for seconds in SECONDS)
-    what = f"A fit of rank {rank:,} to {cells:,} cells of tables"
+    what = f"A fit of rank {rank:,} to {plural(cells, 'cell')} of tables"
     Cost(memory, low, high).check(what, "a smaller rank, fewer tables or fewer starts take less")
 
 
@@ -252,8 +252,8 @@ def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:
     if rank == "auto":
         raise ValueError(
             "AllTables needs a rank, because choosing it needs tables that are counted: give "
-            f"rank=..., for example rj.rank.select(records).rank of the {len(tables.records):,} "
-            "records."
+            f"rank=..., for example rj.rank.select(records).rank of the "
+            f"{plural(len(tables.records), 'record')}."
         )
     return int(rank)
 
@@ -396,7 +396,7 @@ def conclude_choice(known: Understood, choice: TableChoice, stop: Stop = Stop.OP
         what = "the table" if len(known.goals) == 1 else f"the {len(known.goals)} tables"
         which = "The joint nearest to independence that approximates"
         if choice.members > 1:
-            which = f"The mean of {choice.members} models that approximate"
+            which = f"The mean of {plural(choice.members, 'model')} that approximate"
         found.append(
             f"{which} {what}, each as closely as its number of records demands, as a mixture of "
             f"{plural(choice.model.rank, 'class', 'classes')} that have no meaning of their own."

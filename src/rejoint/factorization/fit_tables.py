@@ -38,7 +38,7 @@ from rejoint.solver.run import run
 from rejoint.solver.search import best_run, is_interrupted, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run, Solver, Stop, is_solver, missing_needs
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 AnySolver = Solver[Any, Any]
 
@@ -128,7 +128,7 @@ def as_method(solver: Any) -> AnySolver | Auto:
     made: Any = METHODS[solver]() if isinstance(solver, str) and solver in METHODS else solver
     if not (is_solver(made) or isinstance(made, Auto)):
         raise ValueError(
-            f"solver={solver!r} is not supported; use one of {', '.join(map(repr, METHODS))}, "
+            f"solver={cite(solver)} is not supported; use one of {', '.join(map(repr, METHODS))}, "
             "'smooth', or a solver object such as rejoint.factorization.Admm()."
         )
     method: AnySolver | Auto = made
@@ -444,7 +444,7 @@ def lift_seen(result: FitResult, marginals: Marginals, weighting: str) -> FitRes
     model, problem = Model.of(pmf.weights, lifted), make_problem(marginals, weighting)
     error, said = problem.relative_error(model), ""
     if f"{error:.2g}" != f"{result.error:.2g}":
-        what = "one record more" if counted else f"one of {assumed:,.0f} records"
+        what = "one record more" if counted else f"one of {plural(round(assumed), 'record')}"
         said = (
             f"No class excludes a level that was seen: it is as probable as {what} would make it, "
             f"which makes the relative error {error:.2g}."
@@ -548,9 +548,9 @@ def as_start(
     if isinstance(start, str) and start in ("random", "algebraic"):
         return start
     if not isinstance(start, LowRankPMF):
-        raise ValueError(f"start must be a LowRankPMF, 'random' or 'algebraic', got {start!r}.")
+        raise ValueError(f"start must be a LowRankPMF, 'random' or 'algebraic', got {cite(start)}.")
     if start.rank != rank:
-        asked = f"rank={rank!r} was requested"
+        asked = f"rank={cite(rank)} was requested"
         raise ValueError(f"start has rank {start.rank}, but {asked}: give rank={start.rank}.")
     aligned = start.align(marginals.domain)
     return Model.of(aligned.weights, aligned.factors)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from rejoint.model import FloatArray
+from rejoint.text import cite
 
 if TYPE_CHECKING:
     from rejoint.factorization.problem import TableProblem
@@ -178,8 +179,8 @@ def as_loss(loss: Any) -> Loss:
     parts = ("value", "slope", "error", "check")
     if isinstance(made, type | str) or not all(callable(getattr(made, p, None)) for p in parts):
         raise ValueError(
-            f"loss={loss!r} is not supported; use one of {', '.join(map(repr, LOSSES))}, or a loss "
-            f"object with {', '.join(parts)} (see rejoint.factorization.loss)."
+            f"loss={cite(loss)} is not supported; use one of {', '.join(map(repr, LOSSES))}, or a "
+            f"loss object with {', '.join(parts)} (see rejoint.factorization.loss)."
         )
     found: Loss = made
     return found

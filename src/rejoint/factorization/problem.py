@@ -32,6 +32,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, remark
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.checkpoint import digest
+from rejoint.text import cite, plural, show
 
 #: Objective, as a share of the tables' own sum of squares, above which ``|X|^2/2 - v w + w G w/2``
 #: is good enough: rounding takes at most 1e-10 of it then.
@@ -348,8 +349,8 @@ def make_problem(marginals: Marginals, weighting: str, loss: Loss = SQUARES) -> 
         weight = weight * count_weight(marginals)
     elif weighting != "equal":
         raise ValueError(
-            f"weighting={weighting!r} is not supported; use 'equal' (each table counts the same, "
-            "as in the paper) or 'count' (by its number of records)."
+            f"weighting={cite(weighting)} is not supported; use 'equal' (each table counts the "
+            "same, as in the paper) or 'count' (by its number of records)."
         )
     used = np.flatnonzero(weight > 0)
     check_reached(marginals, [subsets[i] for i in used])
@@ -375,7 +376,7 @@ def check_reached(marginals: Marginals, subsets: Sequence[tuple[int, ...]]) -> N
     absent = [names[n] for n in range(len(names)) if n not in reached]
     if absent:
         raise ValueError(
-            f"No table of weight above zero contains {', '.join(map(repr, absent))}; give a table "
+            f"No table of weight above zero contains {show(absent)}; give a table "
             "that does, or leave the variable out of the domain."
         )
 
@@ -461,8 +462,9 @@ def remark_on_islands(marginals: Marginals) -> None:
         short = (g[:4] + ["..."] * (len(g) > 4) for g in groups.values())
         parts = "; ".join(", ".join(g) for g in short)
         remark(
-            f"The tables fall into {len(groups)} groups of variables with no table in common "
-            f"({parts}): they cannot say how variables of different groups depend on each other."
+            f"The tables fall into {plural(len(groups), 'group')} of variables with no table in "
+            f"common ({parts}): they cannot say how variables of different groups depend on each "
+            "other."
         )
 
 

@@ -609,7 +609,7 @@ def _low_rank_choice(
     if members > 1:
         text += (
             " The tables leave open which classes these are: the model is the mean of "
-            f"{members} such models."
+            f"{plural(members, 'such model')}."
         )
     return TableChoice(model, rank, text, each, found, members)
 

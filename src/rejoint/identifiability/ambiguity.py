@@ -21,7 +21,7 @@ from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.evidence import Given, read_evidence
 from rejoint.queries.tables import khatri_rao
-from rejoint.text import format_number
+from rejoint.text import format_number, plural
 
 Array = NDArray[np.float64]
 Value = Callable[[Array], float]
@@ -203,7 +203,7 @@ def _check_size(tables: TableLayout, pmf: LowRankPMF) -> None:
     cells = sum(prod(tables.levels[n] for n in subset) for subset in tables.iter_subsets())
     if cells * (1 + sum(tables.levels)) * pmf.rank > MOST_JACOBIAN_ENTRIES:
         raise ValueError(
-            f"The Jacobian of {cells:,} cells at rank {pmf.rank} is too large to follow: "
+            f"The Jacobian of {plural(cells, 'cell')} at rank {pmf.rank} is too large to follow: "
             "project the model and the tables on fewer variables."
         )
 

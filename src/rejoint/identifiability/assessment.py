@@ -175,8 +175,8 @@ def _reason(tables: TableLayout, rank: int) -> str:
     size = tables.parameters(rank)
     if tables.equations < size:
         return (
-            f"rank {rank} has {size:,} parameters, the tables have {tables.equations:,} "
-            "independent numbers"
+            f"rank {rank} has {plural(size, 'parameter')}, the tables have "
+            f"{plural(tables.equations, 'independent number')}"
         )
     return f"rank {rank} is beyond them, although they have numbers enough"
 
@@ -195,7 +195,8 @@ def _assess_complete_records(domain: Domain, rank: int) -> Assessment:
     if size <= cells - 1:
         return Assessment()
     return Assessment(
-        f"The classes are not unique: {size:,} parameters, but the joint has {cells:,} cells."
+        f"The classes are not unique: {plural(size, 'parameter')}, but the joint has "
+        f"{plural(cells, 'cell')}."
     )
 
 

@@ -16,7 +16,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Message, PythonOnly, join_messages
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.tables import khatri_rao
-from rejoint.text import plural, show
+from rejoint.text import cite, plural, show
 
 Array = NDArray[np.float64]
 
@@ -176,7 +176,7 @@ class Certificate:
             parts.append(f"classes without weight: {_numbers(self.dead)}")
         if self.alike:
             f, g, where = self.alike[0]
-            only = f"differ in {where!r} only" if where else "are equal"
+            only = f"differ in {cite(where)} only" if where else "are equal"
             parts.append(f"classes {f + 1} and {g + 1} {only}")
         if not parts:
             return ""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.text import show
+from rejoint.text import cite, show
 
 Array = NDArray[np.float64]
 
@@ -77,16 +77,16 @@ def _check_permutation(first: str, wanted: Array, name: str, found: Array, tol: 
     """Refuse distributions that are no unique permutation of each other."""
     if len(found) != len(wanted) or np.abs(found - wanted).max() > tol:
         raise ValueError(
-            f"{first!r} and {name!r} cannot determine each other: their probabilities, in order, "
-            f"are {show(wanted.round(6).tolist())} and {show(found.round(6).tolist())}. Raise tol "
-            "if that is sampling noise."
+            f"{cite(first)} and {cite(name)} cannot determine each other: their probabilities, in "
+            f"order, are {show(wanted.round(6).tolist())} and {show(found.round(6).tolist())}. "
+            "Raise tol if that is sampling noise."
         )
     close = np.flatnonzero(np.diff(found) <= tol)
     if len(close):
         raise ValueError(
-            f"Two levels of {name!r} have the same probability, {found[close[0]]:.6g}: which level "
-            "of the others goes with which cannot be told from single variables. Give a table of "
-            "pairs."
+            f"Two levels of {cite(name)} have the same probability, {found[close[0]]:.6g}: which "
+            "level of the others goes with which cannot be told from single variables. Give a "
+            "table of pairs."
         )
 
 
@@ -138,8 +138,8 @@ def _conditionals(pair: Array, name: str, given: str) -> Array:
     total = pair.sum(axis=0)
     if not total.all():
         raise ValueError(
-            f"The table of {name!r} and {given!r} has no records at a level of {given!r} that "
-            "other tables have: the tables disagree."
+            f"The table of {cite(name)} and {cite(given)} has no records at a level of "
+            f"{cite(given)} that other tables have: the tables disagree."
         )
     columns: Array = pair / total
     return columns

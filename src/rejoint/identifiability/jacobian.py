@@ -426,7 +426,7 @@ def _check_size(tables: TableLayout, rank: int) -> None:
     columns = tables.columns(rank)
     if 8 * columns**2 > MOST_GRAM_BYTES:
         raise ValueError(
-            f"{columns:,} parameters need a Gram matrix of {format_bytes(8 * columns**2)}, "
+            f"{plural(columns, 'parameter')} need a Gram matrix of {format_bytes(8 * columns**2)}, "
             f"more than {format_bytes(MOST_GRAM_BYTES)}: ask about fewer variables or "
             "classes, or see identifiability.report, whose bounds need none."
         )

@@ -14,7 +14,7 @@ from rejoint.domain.domain import Domain
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order
 from rejoint.messages import Argument, Message
-from rejoint.text import plural, show
+from rejoint.text import cite, plural, show
 
 Levels = Sequence[int] | Domain | Marginals
 Subsets = Sequence[Sequence[Any] | str]
@@ -276,7 +276,7 @@ def read_layout(
         ways = {"subsets": Argument("subsets", [...]), "order": Argument("order")}
         raise ValueError(Message("Give {subsets} or {order}, not both.", **ways))
     if isinstance(subsets, str):
-        raise TypeError(f"subsets must be a list of tuples of names, got the text {subsets!r}.")
+        raise TypeError(f"subsets must be a list of tuples of names, got the text {cite(subsets)}.")
     if subsets is None:
         order = min(3, len(variables)) if order is None else order
         return TableLayout(variables, check_order(order, len(variables)))
@@ -312,21 +312,22 @@ def _positions(variables: Domain, subset: Sequence[Any] | str) -> Subset:
         if isinstance(name, int | np.integer) and name not in variables:
             if not 0 <= name < len(variables):
                 raise ValueError(
-                    f"The subset {subset!r} names variable {name}, but there are {len(variables)}: "
-                    f"positions are 0..{len(variables) - 1}, names are {show(variables.names)}."
+                    f"The subset {cite(subset)} names variable {name}, but there are "
+                    f"{len(variables)}: positions are 0..{len(variables) - 1}, names are "
+                    f"{show(variables.names)}."
                 )
             found.append(int(name))
         else:
             found.append(variables.index(name))
     if not found or len(set(found)) < len(found):
-        raise ValueError(f"The subset {subset!r} must name at least one variable, each once.")
+        raise ValueError(f"The subset {cite(subset)} must name at least one variable, each once.")
     return tuple(sorted(found))
 
 
 def _check_levels(levels: Any) -> list[int]:
     if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
         has_domain = isinstance(getattr(levels, "domain", None), Domain)
-        got = f"a {type(levels).__name__}. Give its .domain" if has_domain else repr(levels)
+        got = f"a {type(levels).__name__}. Give its .domain" if has_domain else cite(levels)
         raise TypeError(
             "levels must be a list of numbers of levels, such as [3, 3, 2], or a Domain; got "
             f"{got}."
@@ -334,8 +335,8 @@ def _check_levels(levels: Any) -> list[int]:
     for n, size in enumerate(levels):
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
             raise ValueError(
-                f"levels[{n}] is {size!r}: the number of levels of a variable is a whole number "
-                "of at least 1."
+                f"levels[{n}] is {cite(size)}: the number of levels of a variable is a whole "
+                "number of at least 1."
             )
     return [int(size) for size in levels]
 

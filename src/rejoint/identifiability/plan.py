@@ -13,7 +13,7 @@ from rejoint.identifiability.jacobian import LocalIdentifiability, generic_ranks
 from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order, random_cover
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 #: Sets of tables of one size that are tried.
 MOST_TRIES = 40
@@ -185,7 +185,7 @@ value ... of the largest); no fewer than 1 can.
     has_given = bool(given) or (given is None and isinstance(levels, Marginals))
     known = tuple(start.iter_subsets()) if has_given else ()
     if slack is not None and not slack >= 0:
-        raise ValueError(f"slack must be 0 or a share above, such as 0.5, got {slack!r}.")
+        raise ValueError(f"slack must be 0 or a share above, such as 0.5, got {cite(slack)}.")
     goal = PlanGoal(variables, order, check_positive_int("rank", rank), 0.0, known)
     _check_reach(goal)
     rng = np.random.default_rng(random_state)

@@ -17,7 +17,7 @@ from rejoint.identifiability.theorems import (
 )
 from rejoint.identifiability.theorems_as_printed import printed_bounds
 from rejoint.messages import Message, PythonName
-from rejoint.text import plural, show
+from rejoint.text import cite, plural, show
 
 _BASIS = "Assumptions of a result: print(report[name])."
 
@@ -86,7 +86,7 @@ identifiability.jacobian decides it locally.
             if bound.name == name:
                 return bound
         known = show([b.name for b in self.results], most=99)
-        raise KeyError(f"There is no result {name!r} for these tables; there are {known}.")
+        raise KeyError(f"There is no result {cite(name)} for these tables; there are {known}.")
 
     @property
     def verdict(self) -> str:
@@ -228,7 +228,7 @@ def _limits(tables: TableLayout) -> tuple[RankBound, RankBound]:
             True,
             "limit",
             f"{GENERIC}; F (sum (I_n - 1) + 1) - 1 parameters need as many of the "
-            f"{tables.equations:,} independent numbers in the tables{exact}",
+            f"{plural(tables.equations, 'independent number')} in the tables{exact}",
             value=count,
         ),
         RankBound(
@@ -274,8 +274,8 @@ def _verdict_on_rank(report: Report, rank: int) -> str:
     if rank > report.counting:
         return (
             f"Rank {rank} is not identifiable: {plural(tables.parameters(rank), 'parameter')}, but "
-            f"the tables hold only {tables.equations:,} independent numbers, enough for rank "
-            f"{report.counting}.{given}"
+            f"the tables hold only {plural(tables.equations, 'independent number')}, enough for "
+            f"rank {report.counting}.{given}"
         )
     return Message(
         "Rank {rank} is above {proved}, the largest rank proved ({name}), and within {counting}, "

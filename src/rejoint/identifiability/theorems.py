@@ -36,6 +36,7 @@ from rejoint.identifiability.bounds import (
 )
 from rejoint.identifiability.layout import Groups, TableLayout, elementary_symmetric
 from rejoint.marginals.subsets import Subset
+from rejoint.text import plural
 
 #: Entries of the tabulated sums; beyond, only balanced partitions are tried.
 MOST_SPLIT_ENTRIES = 30_000_000
@@ -320,8 +321,8 @@ def _best_printed_split(tables: TableLayout, splits: Splits, lemma: Lemma, taken
         tables,
         f"{lemma.name}, sides I|S_k|",
         ranks[where],
-        f"equal levels; {GENERIC}; {size} variables counted with {levels} free rows each, of "
-        f"which {levels - 1} are free",
+        f"equal levels; {GENERIC}; {plural(size, 'variable')} counted with "
+        f"{plural(levels, 'free row')} each, of which {levels - 1} are free",
         splits.partition(where),
     )
 

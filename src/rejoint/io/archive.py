@@ -23,6 +23,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from rejoint.io.schema import SchemaError, read_json
+from rejoint.text import cite
 
 START = b"PK\x03\x04"
 """First bytes of an archive."""
@@ -129,7 +130,7 @@ class Archive:
     ) -> NDArray[Any]:
         """Read an array, of the type `kind` (such as ``"<f8"``) or of any numeric type."""
         if name not in self:
-            raise ArchiveError(f"it has no array {name!r}")
+            raise ArchiveError(f"it has no array {cite(name)}")
         with _errors_in_words():
             info = self._check_member(f"{name}.npy")
             with self._file.open(info) as member:
@@ -138,21 +139,21 @@ class Archive:
                 size = np.dtype(found).itemsize * prod(shape)
                 empty = min(shape, default=1) < 1
                 if (empty and not may_be_empty) or size != info.file_size - member.tell():
-                    raise ArchiveError(f"array {name!r} does not have the size that it claims")
+                    raise ArchiveError(f"array {cite(name)} does not have the size that it claims")
                 data = bytearray(member.read())
         try:
             numbers = np.frombuffer(data, found) if size else np.empty(0, found)
             return numbers.reshape(shape)
         except ValueError as error:  # an empty array may claim any shape
-            raise ArchiveError(f"array {name!r}: {error}") from error
+            raise ArchiveError(f"array {cite(name)}: {error}") from error
 
     def _check_member(self, name: str) -> zipfile.ZipInfo:
         """Check that a member is there once and stored: a compressed one could have any size."""
         if self._members[name] > 1:
-            raise ArchiveError(f"it has two members {name!r}")
+            raise ArchiveError(f"it has two members {cite(name)}")
         info = self._file.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-            raise ArchiveError(f"its member {name!r} is compressed, which is not allowed")
+            raise ArchiveError(f"its member {cite(name)} is compressed, which is not allowed")
         return info
 
 
@@ -162,12 +163,12 @@ def _read_header(member: IO[bytes], name: str, kind: str | None) -> tuple[str, t
     width = {b"\x01": 2, b"\x02": 4, b"\x03": 4}.get(start[6:7], 0)
     size = int.from_bytes(member.read(width), "little")
     if start[:6] != b"\x93NUMPY" or not 0 < size <= _MAX_HEADER:
-        raise ArchiveError(f"array {name!r} does not start as one")
+        raise ArchiveError(f"array {cite(name)} does not start as one")
     found = _HEADER.fullmatch(member.read(size).decode("latin-1"))
     if found is None:
-        raise ArchiveError(f"array {name!r} has a header that cannot be read")
+        raise ArchiveError(f"array {cite(name)} has a header that cannot be read")
     right = _NUMERIC.fullmatch(found["type"]) if kind is None else found["type"] == kind
     if not right or found["fortran"] == "True":
         wanted = "numeric" if kind is None else repr(kind)
-        raise ArchiveError(f"array {name!r} is {found['type']!r}, not {wanted} in C order")
+        raise ArchiveError(f"array {cite(name)} is {cite(found['type'])}, not {wanted} in C order")
     return found["type"], tuple(int(length) for length in found["shape"].replace(",", " ").split())

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import file_digest
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import IO
@@ -67,8 +68,11 @@ def atomic_file(
     with name_if_full(path):
         if target.exists() and not target.is_file():
             # Devices and pipes (such as /dev/stdout) are written to; a move would replace them.
+            # They cannot seek as the writer of an archive does, so they get all bytes at once.
+            whole = BytesIO()
+            yield whole
             with open(target, "wb") as device:
-                yield device
+                device.write(whole.getvalue())
             return
         if alone:
             remove_orphans(target.parent)

@@ -45,6 +45,7 @@ from rejoint.io.schema import (
     object_of,
     text,
 )
+from rejoint.text import plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
@@ -121,7 +122,9 @@ def check_class_names(notes: Mapping[str, Any], classes: int) -> None:
     """
     names = notes.get("class_names")
     if names is not None and len(names) != classes:
-        raise SchemaError(f"{len(names)} class names for a model of {classes} classes")
+        raise SchemaError(
+            f"{len(names)} class names for a model of {plural(classes, 'class', 'classes')}"
+        )
 
 
 def fit_notes(

@@ -42,6 +42,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.cost import read_all
 from rejoint.domain.domain import Domain
 from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
@@ -59,6 +60,7 @@ from rejoint.io.schema import (
     text,
 )
 from rejoint.messages import Message, PythonName
+from rejoint.text import cite, plural
 
 SCHEMA = 3
 """Version of the file format; readers accept this one and earlier ones."""
@@ -161,7 +163,9 @@ def check_axes(
     for name, letters in axes.items():
         array = arrays[name]
         if array.ndim != len(letters) or array.dtype.kind not in "iuf":
-            raise ValueError(f"{name} is not an array of {len(letters)} axes of numbers")
+            raise ValueError(
+                f"{name} is not an array of {plural(len(letters), 'axis', 'axes')} of numbers"
+            )
         if not np.isfinite(array).all():
             raise ValueError(f"{name} has numbers that are not finite")
         for letter, length in zip(letters, array.shape, strict=True):
@@ -369,7 +373,7 @@ def read_saved(path: Path) -> SavedModel:
     except IsADirectoryError:
         raise IsADirectoryError(f"'{path}' is a folder, not a model file.") from None
     with file:
-        return read_open(file if file.seekable() else BytesIO(file.read()), path)  # a pipe
+        return read_open(file if file.seekable() else BytesIO(read_all(file, path)), path)  # a pipe
 
 
 def read_open(file: IO[bytes], path: Path) -> SavedModel:
@@ -389,7 +393,7 @@ def read_open(file: IO[bytes], path: Path) -> SavedModel:
     if not is_text and not start.startswith(START):
         raise _not_a_model(path)
     try:
-        found = _read_text(file.read(), path) if is_text else _read_archive(file, path)
+        found = _read_text(read_all(file, path), path) if is_text else _read_archive(file, path)
         check_class_names(found.notes, len(found.weights))
     except (ArchiveError, SchemaError) as error:
         raise _corrupt(path, str(error)) from error
@@ -410,19 +414,19 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         states = archive.array("states", "<i2")
         rows = _expand_states(archive.meta.get("certain"), states, rows, domain)
     if weights.ndim != 1 or rows.shape != (levels, len(weights)):
-        raise SchemaError(f"{levels} levels but factors of shape {rows.shape}")
+        raise SchemaError(f"{plural(levels, 'level')} but factors of shape {rows.shape}")
     factors = np.split(rows, np.cumsum(domain.shape)[:-1])
     draws = mixture = draw_weights = None
     if "mixture" in archive:
         mixture = archive.array("mixture", "<f8")
         if mixture.ndim != 2 or mixture.shape[0] != 1 + levels or not mixture.shape[1]:
-            raise SchemaError(f"{levels} levels but a mixture of shape {mixture.shape}")
+            raise SchemaError(f"{plural(levels, 'level')} but a mixture of shape {mixture.shape}")
     if "draws" in archive:
         draws = archive.array("draws")
         if draws.dtype.str not in ("<f4", "<f8"):
             raise SchemaError(f"array 'draws' has type {draws.dtype.str}")
         if draws.ndim != 3 or draws.shape[1] != 1 + levels:
-            raise SchemaError(f"{levels} levels but draws of shape {draws.shape}")
+            raise SchemaError(f"{plural(levels, 'level')} but draws of shape {draws.shape}")
         _check_number(len(draws), domain)
         if "draw_weights" in archive:
             draw_weights = archive.array("draw_weights", "<f8")
@@ -433,7 +437,7 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         members = tuple(archive.array(name, "<f8") for name in names)
         for name, member in zip(names, members, strict=True):
             if member.ndim != 2 or len(member) != 1 + levels or not member.size:
-                raise SchemaError(f"{levels} levels but {name} of shape {member.shape}")
+                raise SchemaError(f"{plural(levels, 'level')} but {name} of shape {member.shape}")
         ensemble = ensemble._replace(members=members)
     cells = {name: archive.array(name, "<f8") for name in (CELLS, UNKNOWN) if name in archive}
     plain = archive.meta.get("tables")
@@ -457,19 +461,19 @@ def _expand_states(
     if not listed or sorted({*certain} & {*range(len(shape))}) != certain:
         raise SchemaError("'certain' is not a list of variables")
     if states.ndim != 2 or len(states) != len(certain):
-        raise SchemaError(f"{len(certain)} variables but states of shape {states.shape}")
+        raise SchemaError(f"{plural(len(certain), 'variable')} but states of shape {states.shape}")
     classes, left = states.shape[1], sum(shape) - sum(shape[n] for n in certain)
     if rows.shape != (left, classes):
-        raise SchemaError(f"{left} levels but factors of shape {rows.shape}")
+        raise SchemaError(f"{plural(left, 'level')} but factors of shape {rows.shape}")
     if sum(shape) * classes > MOST_EXPANDED:
-        raise SchemaError(f"states of {classes} classes are too many")
+        raise SchemaError(f"states of {plural(classes, 'class', 'classes')} are too many")
     found, every = np.zeros((sum(shape), classes)), np.arange(classes)
     start = taken = 0
     for n, size in enumerate(shape):
         if n in certain:
             levels = states[certain.index(n)]
             if levels.min() < 0 or levels.max() >= size:
-                raise SchemaError(f"a state is not a level of {domain.names[n]!r}")
+                raise SchemaError(f"a state is not a level of {cite(domain.names[n])}")
             found[start + levels, every] = 1.0
         else:
             found[start : start + size] = rows[taken : taken + size]
@@ -509,7 +513,9 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
         ensemble = _read_ensemble(plain["ensemble"], domain)
         members = _read_members(plain["ensemble"].get("members"), domain)
         if len(members) != ensemble.weights.shape[1]:
-            raise SchemaError(f"the weights of its ensemble are not of {len(members)} members")
+            raise SchemaError(
+                f"the weights of its ensemble are not of {plural(len(members), 'member')}"
+            )
         ensemble = ensemble._replace(members=members)
     tables = None
     if (given := plain.get("tables")) is not None:
@@ -534,11 +540,11 @@ def _read_array(plain: Any, name: str) -> NDArray[Any]:
     """Return an array that stands in a JSON object as a list."""
     try:
         if not re.fullmatch(r"[<|][biuf][1248]", plain["type"]):
-            raise ValueError(f"type {plain['type']!r}")
-        values = _read_numbers(plain["values"], 1, f"array {name!r}")
+            raise ValueError(f"type {cite(plain['type'])}")
+        values = _read_numbers(plain["values"], 1, f"array {cite(name)}")
         return values.astype(plain["type"]).reshape([int(size) for size in plain["shape"]])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise SchemaError(f"array {name!r} of its estimator: {str(error)[:100]}") from error
+        raise SchemaError(f"array {cite(name)} of its estimator: {str(error)[:100]}") from error
 
 
 _OBJECT = object_of({})
@@ -566,7 +572,7 @@ def _read_ensemble(plain: Any, domain: Domain) -> SavedEnsemble:
     weights = _read_numbers(plain.get("weights"), 2, "the weights of its ensemble")
     kinds = len(limits) + 2
     if len(weights) != kinds or not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise SchemaError(f"the weights of its ensemble are not {kinds} rows of shares")
+        raise SchemaError(f"the weights of its ensemble are not {plural(kinds, 'row')} of shares")
     if (np.abs(weights.sum(axis=1) - 1.0) > _SUM_TOLERANCE).any():
         raise SchemaError("the weights of its ensemble do not sum to one")
     _check_number(weights.shape[1], domain, "models")
@@ -578,7 +584,7 @@ def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
     if not isinstance(head, dict) or "format" not in head:
         raise _not_a_model(path)
     if head["format"] != _FORMAT:
-        raise ValueError(f"'{path}' holds {str(head['format'])[:80]!r}, not a {_FORMAT}.")
+        raise ValueError(f"'{path}' holds {cite(str(head['format'])[:80])}, not a {_FORMAT}.")
     schema = number(1, whole=True)(head.get("schema"), "its schema version")
     if schema > SCHEMA:
         raise ValueError(
@@ -594,10 +600,12 @@ def _read_parts(plain: Mapping[str, Any], domain: Domain) -> tuple[FloatArray, l
     object_of({"weights": list_of(anything), "factors": list_of(anything)})(plain, "it")
     weights = _read_numbers(plain["weights"], 1, "weights")
     if len(plain["factors"]) != len(domain):
-        raise SchemaError(f"{len(domain)} variables but {len(plain['factors'])} factors")
+        raise SchemaError(
+            f"{plural(len(domain), 'variable')} but {plural(len(plain['factors']), 'factor')}"
+        )
     factors = []
     for variable, rows in zip(domain, plain["factors"], strict=True):
-        what = f"factor of {variable.name!r}"
+        what = f"factor of {cite(variable.name)}"
         factors.append(_read_numbers(rows, 2, what))
         if factors[-1].shape != (len(variable), len(weights)):
             raise SchemaError(f"{what} has shape {factors[-1].shape}")
@@ -639,7 +647,7 @@ def _read_numbers(values: Any, axes: int, what: str) -> FloatArray:
 def _check_number(count: int, domain: Domain, what: str = "draws") -> None:
     """Raise an error for more draws or models than fit beside the variables."""
     if count * len(domain) > MOST_FACTORS:
-        raise SchemaError(f"{count:,} {what} of {len(domain):,} variables are too many")
+        raise SchemaError(f"{count:,} {what} of {plural(len(domain), 'variable')} are too many")
 
 
 def _corrupt(path: Path, detail: str) -> ValueError:

@@ -39,6 +39,7 @@ from rejoint.io.schema import (
     read_domain,
     text,
 )
+from rejoint.text import cite, plural
 
 FloatArray = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -139,7 +140,7 @@ def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain)
     sizes = [prod(domain.shape[n] for n in subset) for subset in subsets]
     noisy = found.get("noisy", False)
     if cells.shape != (sum(sizes),):
-        raise SchemaError(f"its tables have {sum(sizes):,} cells, not {cells.size:,}")
+        raise SchemaError(f"its tables have {plural(sum(sizes), 'cell')}, not {cells.size:,}")
     if not (np.abs(cells) < LARGEST).all() or (not noisy and cells.min(initial=0.0) < 0.0):
         raise SchemaError("a cell of its tables is not a count or share")
     places = check_unknown(arrays.get(UNKNOWN), len(cells))
@@ -205,7 +206,7 @@ def _per_table(
 ) -> NDArray[Any] | None:
     if name not in plain:
         return None
-    values = list_of(schema, size=tables)(plain[name], f"{name!r} of its tables")
+    values = list_of(schema, size=tables)(plain[name], f"{cite(name)} of its tables")
     return np.array(values, dtype=bool if schema is flag else np.float64)
 
 

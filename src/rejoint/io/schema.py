@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from rejoint.domain.domain import Domain
+from rejoint.text import MOST_TEXT, cite, plural
 
 Schema = Callable[[Any, str], Any]
 
 LARGEST = 1e200
 """Whole numbers in JSON may have any size, which no float or sum of some holds."""
 
-_MOST_TEXT = 100_000  # characters
 _MOST_SHOWN = 60  # characters of a value in a message
 
 
@@ -40,7 +40,7 @@ def _refuse(value: Any, where: str, wanted: str) -> NoReturn:
     raise SchemaError(f"{where} is {shown}, expected {wanted}")
 
 
-def text(most: int = _MOST_TEXT) -> Schema:
+def text(most: int = MOST_TEXT) -> Schema:
     """Accept text up to a number of characters."""
 
     def check(value: Any, where: str) -> Any:
@@ -139,7 +139,7 @@ def list_of(item: Schema, *, size: int | None = None) -> Schema:
         if not isinstance(value, list):
             _refuse(value, where, "a list")
         if size is not None and len(value) != size:
-            raise SchemaError(f"{where} has {len(value):,} items, not {size:,}")
+            raise SchemaError(f"{where} has {plural(len(value), 'item')}, not {size:,}")
         for k, each in enumerate(value, start=1):
             item(each, f"item {k} of {where}")
         return value
@@ -172,7 +172,7 @@ def dict_of(item: Schema) -> Schema:
         if not isinstance(value, dict):
             _refuse(value, where, "an object")
         for key, each in value.items():
-            item(each, f"{key[:_MOST_SHOWN]!r} of {where}")
+            item(each, f"{cite(key[:_MOST_SHOWN])} of {where}")
         return value
 
     return check
@@ -194,11 +194,11 @@ def object_of(
             _refuse(value, where, "an object")
         for key, schema in required.items():
             if key not in value:
-                raise SchemaError(f"{where} has no {key!r}")
-            schema(value[key], f"{key!r} of {where}")
+                raise SchemaError(f"{where} has no {cite(key)}")
+            schema(value[key], f"{cite(key)} of {where}")
         for key, schema in (optional or {}).items():
             if key in value:
-                schema(value[key], f"{key!r} of {where}")
+                schema(value[key], f"{cite(key)} of {where}")
         return value
 
     return check

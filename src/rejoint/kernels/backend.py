@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.text import plural
+
 Codes = NDArray[np.signedinteger[Any]]  # int8, int16 or int32
 Array = NDArray[np.float64]
 
@@ -52,7 +54,9 @@ def available_threads() -> int:
 def check_shape(codes: Codes, levels: Sequence[int]) -> None:
     """Refuse codes without one column per variable, and variables without levels."""
     if codes.ndim != 2 or codes.shape[1] != len(levels):
-        raise ValueError(f"codes have shape {codes.shape}, but there are {len(levels)} variables.")
+        raise ValueError(
+            f"codes have shape {codes.shape}, but there are {plural(len(levels), 'variable')}."
+        )
     if min(levels, default=1) < 1:
         raise ValueError(f"Each variable needs at least one level, got {min(levels)}.")
     if codes.dtype not in CODE_TYPES:
@@ -91,7 +95,9 @@ def check_weight(weight: Array | None, records: int) -> Array | None:
         return None
     weight = np.ascontiguousarray(weight, dtype=np.float64)
     if weight.shape != (records,):
-        raise ValueError(f"weight has shape {weight.shape}, but there are {records} records.")
+        raise ValueError(
+            f"weight has shape {weight.shape}, but there are {plural(records, 'record')}."
+        )
     _check_not_negative("weight", weight)
     return weight
 

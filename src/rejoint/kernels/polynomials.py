@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rejoint.kernels.backend import Array, check_weight, compiled
 from rejoint.kernels.codes import SparseCodes
+from rejoint.text import plural
 
 Places = NDArray[np.int32]
 
@@ -103,7 +104,8 @@ class Polynomials:
         check_weight(self.weight, len(codes))
         if self.table.ndim != 2 or len(self.table) != sum(codes.levels):
             raise ValueError(
-                f"table has shape {self.table.shape}; the codes need {sum(codes.levels)} rows."
+                f"table has shape {self.table.shape}; the codes need "
+                f"{plural(sum(codes.levels), 'row')}."
             )
         if len(columns.source) != len(codes) or columns.source.levels != codes.levels:
             raise ValueError("columns are those of other codes.")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.kernels.backend import Array, compiled
+from rejoint.text import plural
 
 Single = NDArray[np.float32]
 
@@ -332,7 +333,9 @@ def check_cells(starts: NDArray[np.int32], places: NDArray[np.int32], columns: i
         raise ValueError("starts must begin with zero and end with the number of cells.")
     inside = not len(places) or (places.min() >= 0 and places.max() < columns)
     if (np.diff(starts) < 0).any() or not inside:
-        raise ValueError(f"Cells must be in rows that follow each other and in {columns} columns.")
+        raise ValueError(
+            f"Cells must be in rows that follow each other and in {plural(columns, 'column')}."
+        )
 
 
 def _check_single(*arrays: NDArray[Any]) -> None:

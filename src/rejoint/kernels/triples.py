@@ -15,6 +15,7 @@ import numpy as np
 
 from rejoint.kernels.backend import Array, compiled
 from rejoint.kernels.simplex import damped_inverse, numpy_admm_steps
+from rejoint.text import plural
 
 
 def pack_triples(tables: Sequence[Array], levels: Sequence[int]) -> Array:
@@ -118,7 +119,9 @@ def check_triples(
     sizes = shape.astype(object)  # e_3 in whole numbers
     cells = (sizes.sum() ** 3 - 3 * sizes.sum() * (sizes**2).sum() + 2 * (sizes**3).sum()) // 6
     if packed.shape != (cells,) or packed.dtype != np.float64 or not packed.flags.c_contiguous:
-        raise ValueError(f"The triples of these levels have {cells} cells, got {packed.shape}.")
+        raise ValueError(
+            f"The triples of these levels have {plural(cells, 'cell')}, got {packed.shape}."
+        )
     if factors.shape != (int(shape.sum()), len(weights)) or not len(weights):
         raise ValueError(f"factors have shape {factors.shape}, which does not fit the levels.")
     return shape

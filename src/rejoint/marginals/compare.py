@@ -14,6 +14,7 @@ from rejoint.marginals.subsets import indices_of
 from rejoint.marginals.suppression import fill_table
 from rejoint.messages import Message, PythonName, remark
 from rejoint.model import FloatArray
+from rejoint.text import shorten
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
@@ -130,7 +131,7 @@ def _remark_on_moment(store: "Marginals", moment: Moment) -> None:
     if abs(found - moment.value) > THRESHOLD * (high - low):
         remark(
             f"The {moment.label} is given as {moment.value:g}, but the table that holds "
-            f"{', '.join(names)} says {found:g}. A fit finds a compromise."
+            f"{shorten(', '.join(names))} says {found:g}. A fit finds a compromise."
         )
 
 

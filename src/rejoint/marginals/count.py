@@ -20,6 +20,7 @@ from rejoint.records.records import BaseRecords, Records, check_undeclared
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords, as_records
 from rejoint.records.survey_design import WeightArguments, no_weight_error
+from rejoint.text import cite, plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
@@ -48,7 +49,7 @@ def check_time(rows: int, tables: int) -> None:
     """
     seconds = tables * (TABLE_SECONDS + RECORD_SECONDS * rows)
     counting = Cost(0.0, seconds / kernels.available_threads(), 4 * seconds)
-    what = f"Counting {rows:,} records into {tables:,} tables"
+    what = f"Counting {plural(rows, 'record')} into {plural(tables, 'table')}"
     counting.check(what, "fewer tables (subsets, sample) or a lower order take less")
 
 
@@ -227,16 +228,16 @@ def _check_same_tables(one: "Marginals", other: "Marginals") -> None:
             continue
         if not (one.counted[i] and other.counted[j]):
             raise ValueError(
-                f"Both have a table of {one.subsets[i]}, and shares do not add up: multiply them "
-                "by their numbers of records and give counts, or leave one of them out."
+                f"Both have a table of {cite(one.subsets[i])}, and shares do not add up: multiply "
+                "them by their numbers of records and give counts, or leave one of them out."
             )
         if one.unknown_of(i) is not None or other.unknown_of(j) is not None:
             raise ValueError(
-                f"Both have a table of {one.subsets[i]}, and cells of it are not known in one of "
-                "them: what is not known does not add up. Leave one of them out."
+                f"Both have a table of {cite(one.subsets[i])}, and cells of it are not known in "
+                "one of them: what is not known does not add up. Leave one of them out."
             )
         if one.table_weight[i] != other.table_weight[j]:
             raise ValueError(
-                f"Table {one.subsets[i]} has table_weight {one.table_weight[i]:g} here and "
+                f"Table {cite(one.subsets[i])} has table_weight {one.table_weight[i]:g} here and "
                 f"{other.table_weight[j]:g} there: give both the same."
             )

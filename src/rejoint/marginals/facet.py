@@ -32,7 +32,7 @@ from rejoint.marginals.vocabulary import (
     unit_word,
 )
 from rejoint.messages import Argument
-from rejoint.text import clean_label, show
+from rejoint.text import cite, clean_label, show
 
 Array = NDArray[np.float64]
 
@@ -843,8 +843,8 @@ def _standard_error(block: Block, i: int) -> float:
         value = -1.0
     if value < 0 or np.isinf(value):
         raise ValueError(
-            f"{block.sheet.where}, line {block.lines[i]}: {str(text).strip()!r} is not a standard "
-            "error; it must be a number that is not negative, or empty."
+            f"{block.sheet.where}, line {block.lines[i]}: {cite(str(text).strip())} is not a "
+            "standard error; it must be a number that is not negative, or empty."
         )
     return value
 
@@ -872,7 +872,7 @@ def _dense(
         at = tuple(axis[label] for axis, label in zip(axes, labels, strict=True))
         if lines[at]:
             said = ", ".join(
-                f"{clean_label(n or 'label')}={clean_label(x)!r}"
+                f"{clean_label(n or 'label')}={cite(clean_label(x))}"
                 for n, x in zip(names, labels, strict=True)
             )
             raise ValueError(

@@ -43,7 +43,7 @@ from rejoint.marginals.moments import Moment
 from rejoint.marginals.suppression import UnknownCells
 from rejoint.records.delimited import Dialect, read_rows
 from rejoint.records.files import Source
-from rejoint.text import show
+from rejoint.text import cite, plural, show
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
@@ -83,7 +83,8 @@ def write_tables(store: "Marginals", folder: str | os.PathLike[str]) -> None:
     for variable in store.domain:
         if len({str(level) for level in variable.levels}) < len(variable):
             raise ValueError(
-                f"Variable {variable.name!r} has levels that look the same as text: rename them."
+                f"Variable {cite(variable.name)} has levels that look the same as text: rename "
+                "them."
             )
     with _open_folder(target) as place:
         listed = _write(store, place)
@@ -285,7 +286,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     subsets = tuple(tuple(domain.indices(entry["variables"])) for entry in entries)
     sizes = [prod(domain.shape[n] for n in subset) for subset in subsets]
     if sum(sizes) > MOST_CELLS:
-        raise SchemaError(f"its tables have {sum(sizes):,} cells, which are too many")
+        raise SchemaError(f"its tables have {plural(sum(sizes), 'cell')}, which are too many")
     plain = list_of(moment(domain))(manifest.get("moments", []), f"'moments' of {MANIFEST}")
     tables = [_read_table(folder, domain, entry) for entry in entries]
     flat = np.concatenate([*tables, np.empty(0)])
@@ -337,7 +338,7 @@ def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[
         except (KeyError, ValueError) as error:
             raise ValueError(
                 f"'{folder / file}', line {line}: [{show(row)}] is not a cell of "
-                f"{entry['variables']} ({str(error)[:80]})."
+                f"{cite(entry['variables'])} ({str(error)[:80]})."
             ) from error
     return table.ravel()
 

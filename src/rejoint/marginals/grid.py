@@ -28,7 +28,7 @@ from rejoint.marginals.vocabulary import (
     unit_word,
 )
 from rejoint.messages import Argument, Message, PythonName
-from rejoint.text import show
+from rejoint.text import cite, plural, show
 
 #: The place of a label in a path where a row or column is a total.
 ALL = ""
@@ -319,7 +319,7 @@ class _Grid:
         seen = [c for c in seen if not self._is_skipped(heads[c])]
         for c in self._running_sums(seen):
             seen.remove(c)
-            self.skipped.append(f"column {heads[c]!r} (running sums)")
+            self.skipped.append(f"column {cite(heads[c])} (running sums)")
         long = self._long_columns(seen, heads)
         if long is not None:
             return long
@@ -355,7 +355,7 @@ class _Grid:
             if _FLAGS.fullmatch(heads[c]) or (short and fill[c] < 0.5) or c > max(numeric):
                 seen.remove(c)
                 if heads[c] or any(texts):
-                    self.skipped.append(f"column {heads[c] or c + 1!r} (flags or notes)")
+                    self.skipped.append(f"column {cite(heads[c] or c + 1)} (flags or notes)")
         labels = [c for c in seen if c not in numeric and c < max(numeric)]
         labels = [c for c in labels if c == seen[0] or not self._is_marked(c, c < min(numeric))]
         last = max(labels, default=seen[0])
@@ -365,7 +365,7 @@ class _Grid:
         first = next((k for k, c in enumerate(body) if c in numeric), 0)
         for c in body[:first]:  # an empty column before the numbers has a name, no level
             if fill[c] == 0.0 and c > last:
-                self.skipped.append(f"column {heads[c]!r} (empty)")
+                self.skipped.append(f"column {cite(heads[c])} (empty)")
                 body.remove(c)
         return stub, body
 
@@ -442,7 +442,7 @@ class _Grid:
                     name=heads[c],
                     said=show(sorted(said)),
                 )
-        self.skipped += [f"column {heads[c]!r} (about the number)" for c in gone]
+        self.skipped += [f"column {cite(heads[c])} (about the number)" for c in gone]
         return [c for c in rest if c not in others], [*others, value]
 
     def are_told_apart(self, columns: Sequence[int], rows: Sequence[int] | None = None) -> bool:
@@ -473,7 +473,7 @@ class _Grid:
     def _is_skipped(self, head: str) -> bool:
         if not head or plain_text(head) not in self.skip:
             return False
-        self.skipped.append(f"column {head!r} (as asked)")
+        self.skipped.append(f"column {cite(head)} (as asked)")
         return True
 
     def _head(self, c: int) -> str:
@@ -709,10 +709,10 @@ class _Grid:
 
     def cut_short(self, r: int, head: int) -> ValueError:
         return self.sheet.error(
-            "{where}, line {at}: {cells} cells, but the header (line {line}) has {wide}. Quote "
+            "{where}, line {at}: {cells}, but the header (line {line}) has {wide}. Quote "
             "cells that hold the delimiter, or use {delimiter}.",
             at=self.lines[r],
-            cells=self.sizes[r],
+            cells=plural(self.sizes[r], "cell"),
             line=self.lines[head],
             wide=self.sizes[head],
             delimiter=Argument("delimiter"),
@@ -872,7 +872,7 @@ class _Layout:
             for r in self.rows
             if any(plain_text(self.grid.rows[r][c]) in self.grid.skip for c in self.stub)
         ]
-        self.block.skipped += [f"row {self.labels[r][self.stub[0]]!r}" for r in gone]
+        self.block.skipped += [f"row {cite(self.labels[r][self.stub[0]])}" for r in gone]
         self.rows = [r for r in self.rows if r not in set(gone)]
 
     def _check_sizes(self) -> None:
@@ -905,7 +905,7 @@ class _Layout:
         for c in stub[1:]:
             if self._is_number_column(c) and not self._is_code(c, stub):
                 self._is_other_number(c, [s for s in stub if s != c], value)
-        self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in others]
+        self.block.skipped += [f"column {cite(self._name(c))} (another number)" for c in others]
         stub = [c for c in [*self.stub, *self.body] if c in stub or c in set(rest) - set(others)]
         self._check_density(stub, value)
         block = self.block
@@ -1065,7 +1065,7 @@ class _Layout:
 
     def _of_columns(self) -> str:
         found = re.fullmatch(r".+?\s*\\\s*(.+)", self.names[-1])
-        return f" of {found[1]!r}" if found else ""
+        return f" of {cite(found[1])}" if found else ""
 
     def _fill_rows(self, stub: Sequence[int]) -> None:
         """Fill paths of rows: labels of the stub, headings and indentation."""

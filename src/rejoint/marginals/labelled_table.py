@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing, native
+from rejoint.io.schema import LARGEST
 from rejoint.marginals.suppression import UnknownCells, start_fill
 from rejoint.messages import Argument, Message
-from rejoint.text import show
+from rejoint.text import cite, plural, shorten, show
 
 Array = NDArray[np.float64]
 
@@ -80,7 +81,7 @@ def names_of(key: Any) -> Names:
     if not names:
         raise ValueError("A table without variables was given: its key must name at least one.")
     if len(set(names)) < len(names):
-        raise ValueError(f"Table {names} names a variable twice: a table has each once.")
+        raise ValueError(f"Table {cite(names)} names a variable twice: a table has each once.")
     return names
 
 
@@ -105,7 +106,7 @@ def read_table(names: Names, table: Any) -> LabelledTable:
     if nw.dependencies.is_pandas_series(table):
         return _from_series(names, table)
     if hasattr(table, "collect") and not hasattr(table, "shape"):
-        raise TypeError(f"Table {names}: a lazy frame was given; collect() it first.")
+        raise TypeError(f"Table {cite(names)}: a lazy frame was given; collect() it first.")
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _from_long(names, frame)
@@ -123,11 +124,11 @@ def _from_array(names: Names, table: Any) -> LabelledTable:
     try:
         values = np.asarray(table)
     except ValueError as error:
-        raise ValueError(f"Table {names}: not an array of numbers ({error}).") from error
+        raise ValueError(f"Table {cite(names)}: not an array of numbers ({error}).") from error
     if values.ndim != len(names):
         raise ValueError(
-            f"Table {names}: an array needs one axis per variable, in the order of the key; "
-            f"this one has {values.ndim} for {len(names)} variables."
+            f"Table {cite(names)}: an array needs one axis per variable, in the order of the key; "
+            f"this one has {values.ndim} for {plural(len(names), 'variable')}."
         )
     whole = np.issubdtype(values.dtype, np.integer)
     return LabelledTable(names, (None,) * values.ndim, _numbers(values, names), bool(whole))
@@ -141,8 +142,9 @@ def _from_mapping(names: Names, table: Mapping[Any, Any]) -> LabelledTable:
     for cell in labels:
         if len(cell) != len(names):
             raise ValueError(
-                f"Table {names}: the cell {cell!r} has {len(cell)} labels for {len(names)} "
-                "variables; a mapping goes from one label per variable to a number."
+                f"Table {cite(names)}: the cell {cite(cell)} has {plural(len(cell), 'label')} for "
+                f"{plural(len(names), 'variable')}; a mapping goes from one label per variable to "
+                "a number."
             )
     return _from_cells(names, list(zip(*labels, strict=True)), np.asarray(list(table.values())))
 
@@ -161,8 +163,8 @@ def _from_crosstab(names: Names, table: Any) -> LabelledTable:
     if len(axes) != len(names):
         absent = [n for n in names if n not in {str(c) for c in table.columns}]
         raise ValueError(
-            f"Table {names}: the frame has neither columns named {absent} (long form) nor one "
-            f"label in its index or columns for each variable (it has {len(axes)} for "
+            f"Table {cite(names)}: the frame has neither columns named {cite(absent)} (long form) "
+            f"nor one label in its index or columns for each variable (it has {len(axes)} for "
             f"{len(names)}; cross-tabulation)."
         )
     rows, columns = table.shape
@@ -179,15 +181,16 @@ def _order(names: Names, axes: Sequence[Any]) -> list[int]:
     """Return the axis of each variable: by name, and unnamed axes in the order of the key."""
     if len(axes) != len(names):
         raise ValueError(
-            f"Table {names}: the index has {len(axes)} labels for {len(names)} variables."
+            f"Table {cite(names)}: the index has {plural(len(axes), 'label')} for "
+            f"{plural(len(names), 'variable')}."
         )
     found = [None if axis is None else str(axis) for axis in axes]
     rest = [n for n in names if n not in found]
     filled = [rest.pop(0) if axis is None and rest else axis for axis in found]
     if sorted(map(str, filled)) != sorted(names):
         raise ValueError(
-            f"Table {names}: its index and columns are named {found}; name them like the key, "
-            "or not at all."
+            f"Table {cite(names)}: its index and columns are named {cite(found)}; name them like "
+            "the key, or not at all."
         )
     return [filled.index(n) for n in names]
 
@@ -197,8 +200,8 @@ def _from_long(names: Names, frame: Any) -> LabelledTable:
     absent = [n for n in names if n not in columns]
     if absent:
         raise ValueError(
-            f"Table {names}: the frame has no column {absent[0]!r}; its columns are "
-            f"{list(columns)}."
+            f"Table {cite(names)}: the frame has no column {cite(absent[0])}; its columns are "
+            f"{cite(list(columns))}."
         )
     column = _value_column(names, [c for c in columns if c not in names])
     labels = [frame[columns[n]].to_list() for n in names]
@@ -208,14 +211,14 @@ def _from_long(names: Names, frame: Any) -> LabelledTable:
 def _value_column(names: Names, left: list[str]) -> str:
     if not left:
         raise ValueError(
-            f"Table {names}: the frame has a column for each variable but none with the numbers; "
-            "add one named 'count' or 'share'."
+            f"Table {cite(names)}: the frame has a column for each variable but none with the "
+            "numbers; add one named 'count' or 'share'."
         )
     named = left if len(left) == 1 else [c for c in left if c.lower() in VALUE_NAMES]
     if len(named) != 1:
         raise ValueError(
-            f"Table {names}: which of the columns {left} holds the numbers? Keep one of them, or "
-            "name it 'count' or 'share'."
+            f"Table {cite(names)}: which of the columns {cite(left)} holds the numbers? Keep one "
+            "of them, or name it 'count' or 'share'."
         )
     return named[0]
 
@@ -230,8 +233,8 @@ def _from_cells(
         for i, label in enumerate(cells):
             if is_missing(label):
                 raise ValueError(
-                    f"Table {names}, cell {i}: the label of {name!r} is missing; drop that cell, "
-                    "or name the level."
+                    f"Table {cite(names)}, cell {i}: the label of {cite(name)} is missing; drop "
+                    "that cell, or name the level."
                 )
             codes[axis, i] = axes[axis].setdefault(native(label), len(axes[axis]))
     shape = tuple(len(a) for a in axes)
@@ -248,15 +251,19 @@ def _check_once(names: Names, labels: Sequence[Sequence[Any]], index: NDArray[np
         return
     _, first = np.unique(index, return_index=True)
     again = int(np.setdiff1d(np.arange(len(index)), first)[0])
-    cell = ", ".join(f"{n}={a[again]!r}" for n, a in zip(names, labels, strict=True))
-    raise ValueError(f"Table {names}: the cell {cell} is given twice; add the two up, or drop one.")
+    cell = ", ".join(f"{shorten(n)}={cite(a[again])}" for n, a in zip(names, labels, strict=True))
+    raise ValueError(
+        f"Table {cite(names)}: the cell {cell} is given twice; add the two up, or drop one."
+    )
 
 
 def _numbers(values: NDArray[Any], names: Names) -> Array:
     try:
+        if np.iscomplexobj(values):
+            raise TypeError("some are complex")
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"Table {names}: its cells must be numbers ({error}).") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"Table {cite(names)}: its cells must be numbers ({error}).") from error
 
 
 def check_cells(table: LabelledTable) -> None:
@@ -278,33 +285,34 @@ def check_cells(table: LabelledTable) -> None:
     if bad.any():
         raise _bad_cell(table, int(np.argmax(bad)))
     with np.errstate(over="ignore"):
-        if np.isinf(np.nansum(np.abs(values))):
+        if max(np.nansum(np.abs(values)), abs(table.total or 0.0)) > LARGEST:
             raise ValueError(
-                f"Table {table.names} adds up to more than {np.finfo(float).max:.3g}, the largest "
-                "possible number: divide all tables by the same large number."
+                f"Table {cite(table.names)} adds up to more than {LARGEST:g}, the largest number "
+                "that a model file can hold: divide all tables by the same large number."
             )
     if np.nansum(values) > 0 or (table.total or 0.0) > 0:
         return
     if np.isnan(values).any():
         if not table.margins:
             raise ValueError(
-                f"Table {table.names}: none of its cells is known, nor any total: leave it out."
+                f"Table {cite(table.names)}: none of its cells is known, nor any total: leave it "
+                "out."
             )
         return
     if not (values < 0).any():
-        raise ValueError(f"Table {table.names} is empty: all its cells are zero.")
+        raise ValueError(f"Table {cite(table.names)} is empty: all its cells are zero.")
     total = f"{values.sum():g}"
     raise ValueError(
-        f"Table {table.names} adds up to {total}: the noise exceeds the counts; leave it out."
+        f"Table {cite(table.names)} adds up to {total}: the noise exceeds the counts; leave it out."
     )
 
 
 def _bad_cell(table: LabelledTable, flat: int) -> ValueError:
     cell = np.unravel_index(flat, table.values.shape)
-    where = ", ".join(
-        f"{n}={(range(table.values.shape[i]) if labels is None else labels)[cell[i]]!r}"
-        for i, (n, labels) in enumerate(zip(table.names, table.labels, strict=True))
-    )
+    labels = [
+        int(i) if known is None else known[i] for i, known in zip(cell, table.labels, strict=True)
+    ]
+    where = ", ".join(f"{shorten(n)}={cite(x)}" for n, x in zip(table.names, labels, strict=True))
     value = table.values[cell]
     advice = (
         Message("Use {noisy} if noise was added to protect privacy.", noisy=Argument("noisy", True))
@@ -314,8 +322,8 @@ def _bad_cell(table: LabelledTable, flat: int) -> ValueError:
     )
     return ValueError(
         Message(
-            "Table {names}, cell {where}: got {value:g}; cells must be finite and not negative. "
-            "{advice}",
+            "Table {names}, cell {where}: got {value:g}; cells must be finite and not "
+            "negative. {advice}",
             names=table.names,
             where=where,
             value=value,
@@ -343,8 +351,8 @@ def check_no_totals(table: LabelledTable) -> None:
             rest = np.delete(table.values, i, axis).sum(axis)
             if np.allclose(total, rest, rtol=1e-3):  # shares may be rounded
                 raise ValueError(
-                    f"Table {table.names}: {label!r} of {table.names[axis]!r} is the sum of the "
-                    "other levels; leave totals out (pandas: margins=False)."
+                    f"Table {cite(table.names)}: {cite(label)} of {cite(table.names[axis])} is the "
+                    "sum of the other levels; leave totals out (pandas: margins=False)."
                 )
 
 
@@ -378,7 +386,7 @@ def unit(table: LabelledTable, values: Array, kind: str) -> tuple[float, bool]:
     elif abs(total - scale) <= slack:
         return total, False
     raise ValueError(
-        f"Table {table.names}: shares must add up to 1 (or 100 %), these to {total:g}. "
+        f"Table {cite(table.names)}: shares must add up to 1 (or 100 %), these to {total:g}. "
         + _advice(table)
     )
 
@@ -396,8 +404,8 @@ def _advice(table: LabelledTable) -> str:
             slack = ROUNDING * whole + _rounding(table)
             if len(sums) > 1 and (np.abs(sums - whole) <= slack).all():
                 return (
-                    f"Each level of {name!r} adds up to {whole:g} by itself: multiply by the "
-                    f"shares of {name!r} first."
+                    f"Each level of {cite(name)} adds up to {whole:g} by itself: multiply by the "
+                    f"shares of {cite(name)} first."
                 )
     return "If they are counts, use kind='counts'."
 
@@ -418,8 +426,8 @@ def _kind(table: LabelledTable, total: float) -> str:
         return "shares"
     if total < 1.0:
         raise ValueError(
-            f"Table {table.names} adds up to {total:g}: too little for shares, which add up to "
-            "1, and for counts. Check it, or use kind='counts'."
+            f"Table {cite(table.names)} adds up to {total:g}: too little for shares, which add up "
+            "to 1, and for counts. Check it, or use kind='counts'."
         )
     return "counts"
 
@@ -440,12 +448,12 @@ def weights_of_tables(given: Mapping[Any, float] | float | None, read: "ReadTabl
         for key, value in given.items():
             subset = frozenset(read.domain.indices(names_of(key)))
             if subset not in position:
-                raise ValueError(f"table_weight names {key!r}, but no such table is given.")
+                raise ValueError(f"table_weight names {cite(key)}, but no such table is given.")
             weight[position[subset]] = value
     elif given is not None:
         weight[:] = given
     if not np.all(np.isfinite(weight)) or np.any(weight < 0):
-        raise ValueError(f"table_weight must be finite and not negative, got {given!r}.")
+        raise ValueError(f"table_weight must be finite and not negative, got {cite(given)}.")
     return weight
 
 
@@ -503,7 +511,7 @@ def read_tables(
     (('b', 'a'), (True,))
     """
     if kind not in ("auto", "counts", "shares"):
-        raise ValueError(f"kind must be 'auto', 'counts' or 'shares', got {kind!r}.")
+        raise ValueError(f"kind must be 'auto', 'counts' or 'shares', got {cite(kind)}.")
     if not isinstance(tables, Mapping):
         raise TypeError(
             "tables must be a mapping from tuples of names to tables, "
@@ -554,8 +562,8 @@ def gather(read: Sequence[LabelledTable], domain: Domain | None, kind: str) -> R
         subset, values = align(table, domain)
         if subset in subsets:
             raise ValueError(
-                f"Table {table.names} is given twice (before as {subsets[subset]}): add the two "
-                "up, or keep one."
+                f"Table {cite(table.names)} is given twice (before as {cite(subsets[subset])}): "
+                "add the two up, or keep one."
             )
         subsets[subset] = table.names
         divisor, is_count = unit(table, values, kind)
@@ -604,9 +612,9 @@ def domain_of(tables: Sequence[LabelledTable]) -> Domain:
                 known.update(dict.fromkeys(range(size)))
             if table.labels[axis] is None and size != len(known):
                 raise ValueError(
-                    f"Table {table.names}: its axis {name!r} has {size} levels, but other tables "
-                    f"give {name!r} {len(known)} ({show(list(known))}). Give domain=, or tables "
-                    "with labels."
+                    f"Table {cite(table.names)}: its axis {cite(name)} has "
+                    f"{plural(size, 'level')}, but other tables give {cite(name)} {len(known)} "
+                    f"({show(list(known))}). Give domain=, or tables with labels."
                 )
     return Domain.of({name: list(known) for name, known in levels.items()})
 
@@ -619,8 +627,8 @@ def _check_types(levels: Mapping[str, Mapping[Hashable, None]]) -> None:
             twin = seen.setdefault(str(level), level)
             if twin is not level:
                 raise ValueError(
-                    f"Variable {name!r} has the level {twin!r} in one table and {level!r} in "
-                    "another: write it in the same way in all of them."
+                    f"Variable {cite(name)} has the level {cite(twin)} in one table and "
+                    f"{cite(level)} in another: write it in the same way in all of them."
                 )
 
 
@@ -641,8 +649,8 @@ def align(table: LabelledTable, domain: Domain) -> tuple[Subset, Array]:
         if labels is None:
             if values.shape[axis] != len(variable):
                 raise ValueError(
-                    f"Table {table.names}: shape {table.values.shape} does not fit; the domain "
-                    f"has {len(variable)} levels of {variable.name!r} "
+                    f"Table {cite(table.names)}: shape {table.values.shape} does not fit; the "
+                    f"domain has {plural(len(variable), 'level')} of {cite(variable.name)} "
                     f"({show(list(variable.levels))})."
                 )
             continue
@@ -657,7 +665,7 @@ def _codes(names: Names, variable: Any, labels: Sequence[Hashable]) -> list[int]
     try:
         return [variable.code(label) for label in labels]
     except (ValueError, KeyError) as error:
-        raise ValueError(f"Table {names}: {error.args[0]}") from error
+        raise ValueError(f"Table {cite(names)}: {error.args[0]}") from error
 
 
 def unknown_cells(

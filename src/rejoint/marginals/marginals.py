@@ -40,7 +40,7 @@ from rejoint.model import FloatArray
 from rejoint.records.infer import Bins
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.publication import TableFiles
@@ -120,8 +120,8 @@ class Marginals:
         cells = int(self.starts[-1])
         if self.flat.shape != (cells,):
             raise ValueError(
-                f"The {number} tables have {cells} cells together, but flat has shape "
-                f"{self.flat.shape}."
+                f"There are {plural(cells, 'cell')} in {plural(number, 'table')}, but flat has "
+                f"shape {self.flat.shape}."
             )
 
     def _freeze(self, field: str, array: NDArray[Any]) -> None:
@@ -192,7 +192,8 @@ class Marginals:
         if len(self) and self.counted.any():
             about, form = ("about ", ",.0f") if self.unknown is not None else ("", ",.10g")
             low, high = (format(f(self.totals[self.counted]), form) for f in (np.min, np.max))
-            more += f", {about}{low if low == high else f'{low} to {high}'} records each"
+            noun = "record" if low == high == "1" else "records"
+            more += f", {about}{low if low == high else f'{low} to {high}'} {noun} each"
         if self.unknown is not None:
             more += f", {plural(len(self.unknown), 'cell')} not known"
         return f"{type(self).__name__}({words} over {plural(len(self.domain), 'variable')}{more})"
@@ -714,8 +715,8 @@ def read_rounding(tables: Marginals, rounded: float | str | None) -> FloatArray:
         base = np.nan
     if not 0 < base < np.inf:
         raise ValueError(
-            f"rounded={rounded!r}: give the number whose multiples the counts are, such as 3, 5 or "
-            "'nearest 5'."
+            f"rounded={cite(rounded)}: give the number whose multiples the counts are, such as 3, "
+            "5 or 'nearest 5'."
         )
     return np.where(tables.counted, base / 2 if nearest else base, 0.0)
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.text import cite
 
 Array = NDArray[np.float64]
 Key = str | Sequence[str]
@@ -136,7 +137,7 @@ def _by_index(moments: Mapping[Key, float], domain: Domain) -> dict[tuple[int, .
             raise ValueError(f"The moment of {_words(key, domain)} is given twice.")
         if not isinstance(value, int | float | np.number) or not np.isfinite(value):
             raise ValueError(
-                f"The moment of {_words(key, domain)} must be a finite number, got {value!r}."
+                f"The moment of {_words(key, domain)} must be a finite number, got {cite(value)}."
             )
         named[key] = float(value)
     return named
@@ -157,9 +158,9 @@ def _center(
     mean = means[n] if n in means else table_mean(name)
     if mean is None:
         raise ValueError(
-            f"The central moment of {_words(key, domain)} needs the mean of {name!r}: add "
-            f"moments={{({name!r},): mean}} or a table that holds {name!r}, or give raw moments "
-            "with central=False."
+            f"The central moment of {_words(key, domain)} needs the mean of {cite(name)}: add "
+            f"moments={{({cite(name)},): mean}} or a table that holds {cite(name)}, or give raw "
+            "moments with central=False."
         )
     return mean
 

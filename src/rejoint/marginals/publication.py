@@ -78,7 +78,7 @@ from rejoint.marginals.vocabulary import (
 )
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.records.files import Source
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, show
 
 #: Columns that say in which unit a number is.
 _UNIT_COLUMNS = re.compile(
@@ -263,9 +263,9 @@ def _read_source(source: Source, how: ReadOptions) -> list[Draft]:
 
 def _check_options(how: ReadOptions) -> ReadOptions:
     if how.decimal not in (None, ".", ","):
-        raise ValueError(f"decimal must be '.' or ',', got {how.decimal!r}.")
+        raise ValueError(f"decimal must be '.' or ',', got {cite(how.decimal)}.")
     if how.kind not in KINDS:
-        raise ValueError(f"kind must be one of {show(KINDS)}, got {how.kind!r}.")
+        raise ValueError(f"kind must be one of {show(KINDS)}, got {cite(how.kind)}.")
     totals = (how.totals,) if isinstance(how.totals, str) else how.totals
     if totals is not None and [text.lower() for text in totals] == ["none"]:
         totals = ()
@@ -288,7 +288,9 @@ def marks_of(
     for mark in suppressed:
         bounds = suppressed[mark] if isinstance(suppressed, Mapping) else ANYTHING
         if not 0 <= bounds[0] <= bounds[1]:
-            raise ValueError(f"suppressed: the bounds of {mark!r} are {bounds}; least, then most.")
+            raise ValueError(
+                f"suppressed: the bounds of {cite(mark)} are {bounds}; least, then most."
+            )
         marks[mark.strip().lower()] = bounds
     return marks
 
@@ -412,17 +414,17 @@ def _drop_columns(block: Block) -> dict[str, str]:
             if _UNIT_NAMES.fullmatch(plain):
                 block.sheet.said["unit"] = label
             block.units.append(label)
-            block.skipped.append(f"column {name!r} (always {label!r})")
+            block.skipped.append(f"column {cite(name)} (always {cite(label)})")
     for k in sorted(columns, key=lambda k: (len(set(columns[k])), k)):
         twin = next((j for j in columns if j != k and _is_code_of(columns, names, k, j)), None)
         if twin is not None:
             del columns[k]
-            block.skipped.append(f"column {names[k]!r} (codes of {names[twin]!r})")
+            block.skipped.append(f"column {cite(names[k])} (codes of {cite(names[twin])})")
     for k in list(columns):
         others = [columns[j] for j in columns if j != k]
         if _numbers_lines(others, columns[k]) or _identifies_lines(others, columns[k]):
             del columns[k]
-            block.skipped.append(f"column {names[k]!r} (it numbers the lines)")
+            block.skipped.append(f"column {cite(names[k])} (it numbers the lines)")
             break
     _check_same_columns(block, [names[k] for k in columns], list(columns.values()))
     block.row_names = [re.sub(r"(?i)[_ ](name|label)$", "", names[k]) for k in columns]
@@ -541,15 +543,15 @@ def _drop_constants(draft: Draft) -> None:
         label = facet.labels[k][0]
         if facet.names[k] and not label:
             raise ValueError(
-                f"{draft.reading.where}, line {facet.lines.max()}: the label of {facet.names[k]!r} "
-                "is empty."
+                f"{draft.reading.where}, line {facet.lines.max()}: the label of "
+                f"{cite(facet.names[k])} is empty."
             )
         plain = plain_text(facet.names[k])
         if plain and not _UNIT_COLUMNS.fullmatch(plain):
             draft.constants[facet.names[k]] = label
         if _UNIT_NAMES.fullmatch(plain):
             draft.block.sheet.said["unit"] = label
-        draft.reading.skipped.append(f"{facet.names[k] or 'a label'} (always {label!r})")
+        draft.reading.skipped.append(f"{facet.names[k] or 'a label'} (always {cite(label)})")
         facet = replace(facet.drop(k, 0), units=[*facet.units, label])
     draft.facet = facet
 
@@ -588,7 +590,7 @@ def _choose_measure(draft: Draft, how: ReadOptions) -> None:
         return
     labels = draft.facet.labels[k]
     gone = [label for i, label in enumerate(labels) if i != pick and label]
-    draft.reading.skipped.append(f"{show(gone)} (beside {labels[pick] or 'the numbers'!r})")
+    draft.reading.skipped.append(f"{show(gone)} (beside {cite(labels[pick] or 'the numbers')})")
     facet = draft.facet
     units = [*facet.units, labels[pick]]
     if ALL in labels and labels.index(ALL) != pick:  # not split into units: counts
@@ -696,7 +698,7 @@ def _apply_base(draft: Draft, how: ReadOptions) -> None:
             if len(part) < 2 or np.any(np.abs(sums - 100) > max(facet.digit * len(part), 0.11)):
                 continue
             base = np.expand_dims(np.take(facet.values, b, axis), axis)
-            draft.reading.skipped.append(f"{labels[b]!r} (the number behind the percentages)")
+            draft.reading.skipped.append(f"{cite(labels[b])} (the number behind the percentages)")
             kept = facet.take(axis, part).times(base / 100.0, float(base.max()) / 100.0)
             draft.facet = replace(kept, percent=False, units=["n"])
             draft.reading.notes.append("percentages times the number behind them")
@@ -715,7 +717,7 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         draft.totals += [(axis, labels[i]) for i in sums.children if labels[i]]
         for total, run in sums.others:
             coarse = show([labels[i] for i in run])
-            draft.reading.skipped.append(f"{coarse} (another division of {labels[total]!r})")
+            draft.reading.skipped.append(f"{coarse} (another division of {cite(labels[total])})")
     for axis, sums in enumerate(every):
         draft.facet = draft.facet.take(axis, sums.leaves)
     _keep_margins(draft, facet.printed, every)
@@ -795,7 +797,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         return sums
     rest = [i for i in sums.roots if i != left[0]]
     if _is_mean(facet, axis, left[0]):
-        draft.reading.skipped.append(f"{labels[left[0]]!r} (the share of all together)")
+        draft.reading.skipped.append(f"{cite(labels[left[0]])} (the share of all together)")
         draft.mean = labels[left[0]]
         return Sums(sums.children, tuple(rest))
     if not labels[left[0]]:
@@ -908,8 +910,8 @@ def _check_unlabelled(draft: Draft, axis: int, place: int, rest: Sequence[int]) 
     if np.any(gap > facet.digit * np.sqrt(len(rest) + 1.0) + 1e-9):
         line = int(np.take(facet.lines, place, axis).max())
         raise ValueError(
-            f"{draft.reading.where}, line {line}: the label of {facet.names[axis]!r} is empty, and "
-            "the numbers are not the sum of the others."
+            f"{draft.reading.where}, line {line}: the label of {cite(facet.names[axis])} is empty, "
+            "and the numbers are not the sum of the others."
         )
 
 
@@ -1085,7 +1087,7 @@ def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) 
     for level, run in sums.doubtful:
         if level in strong or any(i in strong for i in run) or not labels[level]:
             continue
-        parts = " + ".join(repr(labels[i]) for i in run[:3]) + (" + ..." if len(run) > 3 else "")
+        parts = " + ".join(cite(labels[i]) for i in run[:3]) + (" + ..." if len(run) > 3 else "")
         raise draft.error(
             "{where}: {label!r} of {name!r} equals {parts}, so it may be their total or, "
             "by chance, a level. Use {one} if it is a total, {none} if it is a level.",
@@ -1113,8 +1115,8 @@ def _check_totals(draft: Draft) -> None:
         _, words = max(wrong)
         more = f" ({len(wrong)} such, this is the worst)" if len(wrong) > 1 else ""
         remark(
-            f"{draft.reading.where}, table {tuple(facet.names)}: {words}{more}. The cells are "
-            "used as they are."
+            f"{draft.reading.where}, table {cite(tuple(facet.names))}: {words}{more}. The cells "
+            "are used as they are."
         )
 
 
@@ -1159,7 +1161,7 @@ def _wrong_totals(facet: Facet, axes: tuple[int, ...], claims: Array) -> list[tu
     said = []
     for cell in zip(*np.nonzero(wrong), strict=True) if axes else [()] * int(wrong):
         at = ", ".join(
-            f"{facet.names[a]}={facet.labels[a][i]!r}" for a, i in zip(axes, cell, strict=True)
+            f"{facet.names[a]}={cite(facet.labels[a][i])}" for a, i in zip(axes, cell, strict=True)
         )
         what = f"the total of {at}" if axes else "the grand total"
         sign = "add up to" if whole[cell] else "that are known add up to"
@@ -1280,12 +1282,19 @@ def _prove_kind(draft: Draft, clues: _Clues) -> None:
     values = facet.values[~np.isnan(facet.values) & (facet.values != 0.0)]
     if np.any(values < 0.0) and not clues.added:  # which is refused for its own reason
         return
-    why = _doubt_kind(draft, clues, values)
-    if why:
+    said, seen = _doubt_kind(draft, clues, values)
+    if said:
+        raise draft.error(
+            "{where}: {why}, which do not add up: multiply them by the number of cases that each "
+            "refers to. Only if they are counts in spite of this, use {kind}.",
+            why=said,
+            kind=Argument("kind", "counts"),
+        )
+    if seen:
         raise draft.error(
             "{where}: {why}, so that they may be rates or means, which do not add up: multiply "
             "these by the number of cases that each refers to. Use {kind} if they are counts.",
-            why=why,
+            why=seen,
             kind=Argument("kind", "counts"),
         )
     _check_battery(draft)
@@ -1302,39 +1311,42 @@ def _prove_kind(draft: Draft, clues: _Clues) -> None:
         )
 
 
-def _doubt_kind(draft: Draft, clues: _Clues, values: Array) -> str:
-    """Return why numbers may be no counts, nothing where something proves that they are."""
+def _doubt_kind(draft: Draft, clues: _Clues, values: Array) -> tuple[str, str]:
+    """Return what says that numbers are no counts, and why they may be none.
+
+    Both are empty where something proves that they are counts.
+    """
     facet = draft.facet
     means = [word for word in [facet.value, *facet.units] if is_mean(word)]
     if means:
-        return f"{means[0]!r} says that the numbers are means, prices, weights or the like"
+        return f"{cite(means[0])} says that the numbers are means, prices, weights or the like", ""
     if draft.mean:
-        return f"the numbers lie around {draft.mean!r}, which is no sum of them"
+        return "", f"the numbers lie around {cite(draft.mean)}, which is no sum of them"
     if clues.added or (clues.counted and not clues.fractions):
-        return ""
+        return "", ""
     means = [hint for hint in clues.hints if is_measure(hint)]
     if means and not clues.counted:
-        return f"{means[0]!r} says that the numbers are means, prices, weights or the like"
+        return f"{cite(means[0])} says that the numbers are means, prices, weights or the like", ""
     rates = [word for word in clues.words if is_rate(word)]
     if rates and not clues.counted:
-        return f"{rates[0]!r} says that the numbers are rates, which do not add up to 1,000"
+        return f"{cite(rates[0])} says that the numbers are rates", ""
     things = clues.counted or draft.block.corner
     things = things or any(map(sort_of_things, [*clues.words, *draft.block.titles]))
     short = [m[1] for hint in clues.hints if (m := _SHORT_UNIT.search(hint)) and not m[1].isupper()]
     unit = draft.said.get("unit", "") or "".join(short[:1])
     if unit and not things and not _is_known_unit(unit):
-        return f"the unit of the numbers is {unit!r}, and they have no total"
+        return "", f"the unit of the numbers is {cite(unit)}, and they have no total"
     if clues.fractions and clues.scale == 1.0 and facet.grain is None:
-        return "the numbers have decimals and no total"
+        return "", "the numbers have decimals and no total"
     if things or not len(values):
-        return ""
+        return "", ""
     draft.reading.proof = "sizes"
     if values.max() < _ALIKE * values.min():
-        return (
+        return "", (
             "no total and no word such as 'Number' says what the numbers are, and they are alike "
             f"({values.min():g} to {values.max():g})"
         )
-    return ""
+    return "", ""
 
 
 def _is_known_unit(text: str) -> bool:
@@ -1393,7 +1405,7 @@ def _no_whole(draft: Draft) -> ValueError:
     sums = [f"all together to {np.nansum(facet.values):.5g}"]
     for axis, labels in enumerate(facet.labels if len(facet.names) > 1 else ()):
         lines = list(zip(labels, np.nansum(facet.by_level(axis), axis=1), strict=True))
-        sums.append("those of " + ", ".join(f"{x!r} to {total:.5g}" for x, total in lines[:3]))
+        sums.append("those of " + ", ".join(f"{cite(x)} to {total:.5g}" for x, total in lines[:3]))
     gone = np.argwhere(np.isnan(facet.values))
     cells = [show([facet.labels[k][i] for k, i in enumerate(at)]) for at in gone[:3]]
     more = ", ..." if len(gone) > 3 else ""
@@ -1527,7 +1539,7 @@ def _name_by_labels(drafts: Sequence[Draft]) -> None:
             )
         twice = [n for n in facet.names if facet.names.count(n) > 1]
         if twice:
-            raise ValueError(f"{draft.reading.where}: two variables are called {twice[0]!r}.")
+            raise ValueError(f"{draft.reading.where}: two variables are called {cite(twice[0])}.")
 
 
 def _is_whole(draft: Draft, axis: int) -> bool:
@@ -1637,9 +1649,9 @@ def _make_joint(drafts: Sequence[Draft]) -> None:
         if weight is None:
             which = names[0] if len(names) == 1 else names
             raise ValueError(
-                f"{draft.reading.where}: Each level of {which!r} adds up to {draft.whole:g} by "
-                f"itself: multiply by the shares of {which!r} first, or give a table of "
-                f"{', '.join(map(repr, names))} beside it."
+                f"{draft.reading.where}: Each level of {cite(which)} adds up to {draft.whole:g} by "
+                f"itself: multiply by the shares of {cite(which)} first, or give a table of "
+                f"{show(names)} beside it."
             )
         shape = [len(known) if k in draft.given else 1 for k, known in enumerate(facet.labels)]
         factor = weight.reshape(shape) / draft.whole
@@ -1742,7 +1754,7 @@ def typed(tables: Sequence[LabelledTable], domain: Domain | None) -> list[Labell
             labels_of.update(_numbers(list(labels_of)))
         elif name not in domain:
             raise ValueError(
-                f"The tables mention {name!r}, which is not in the domain."
+                f"The tables mention {cite(name)}, which is not in the domain."
                 + nearest(name, domain.names)
             )
         else:

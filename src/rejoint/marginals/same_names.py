@@ -15,7 +15,7 @@ from itertools import pairwise
 from rejoint.marginals.facet import Facet
 from rejoint.marginals.vocabulary import MALE, concept_of_labels, concept_of_name, plain_text
 from rejoint.messages import Argument, Message, join_messages, remark
-from rejoint.text import show
+from rejoint.text import cite, show
 
 Interval = tuple[float, float]
 
@@ -113,7 +113,7 @@ def use_one_name(
                 continue
             first = written.setdefault(plain_text(name), name)
             if first != name:
-                said.append(f"{name!r} in {where} is {first!r}")
+                said.append(f"{cite(name)} in {where} is {cite(first)}")
                 facet.names[k] = first
             uses.setdefault(first, []).append(_Use(facet, k, where))
     _check_variables(uses, told)
@@ -140,7 +140,7 @@ def _merge_levels(uses: Sequence[_Use]) -> list[str]:
             if first is None or first in use.labels:
                 written.setdefault(key, label)
             elif first != label:
-                said.append(f"{label!r} in {use.where} is {first!r}")
+                said.append(f"{cite(label)} in {use.where} is {cite(first)}")
                 use.labels[i] = first
     return said
 
@@ -193,7 +193,7 @@ def _check_levels(name: str, uses: Sequence[_Use], told: Mapping[str, str]) -> N
             pairs = list(_alike(mine, others, len(mine) == len(one.labels)))
             if not pairs:
                 continue
-            texts = [f"{a!r} ({one.where}) and {b!r} ({other.where})" for a, b in pairs]
+            texts = [f"{cite(a)} ({one.where}) and {cite(b)} ({other.where})" for a, b in pairs]
             options = [Argument("same", {b: a}) for a, b in pairs]
             raise ValueError(
                 Message(
@@ -266,7 +266,7 @@ def _align_edges(name: str, uses: Sequence[_Use]) -> list[str]:
                     )
                 )
             parts.append(inside)
-            said.append(f"{label!r} in {use.where} is {' + '.join(inside)}")
+            said.append(f"{cite(label)} in {use.where} is {' + '.join(inside)}")
         if any(len(part) > 1 for part in parts):
             use.facet.split(use.axis, parts)
     return said

@@ -11,7 +11,6 @@ A cell is a number with its flags, or a mark of a number that is not given: offi
 
 import csv
 import io
-import json
 import math
 import re
 import zipfile
@@ -22,7 +21,9 @@ from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, NamedTuple
 
+from rejoint.cost import read_all
 from rejoint.domain.labels import natural_order
+from rejoint.io.schema import SchemaError, read_json
 from rejoint.messages import Message
 from rejoint.records.delimited import (
     DELIMITERS,
@@ -32,7 +33,7 @@ from rejoint.records.delimited import (
     read_rows,
 )
 from rejoint.records.files import Source
-from rejoint.text import clean_label, show
+from rejoint.text import cite, clean_label, plural, show
 
 #: Marks that statistical offices print in place of a number that they do not give.
 SUPPRESSED = frozenset(
@@ -283,7 +284,7 @@ class Sheet:
     @property
     def where(self) -> str:
         """The file and, where it has several, the sheet."""
-        return f"{self.source}, sheet {self.name!r}" if self.name else self.source
+        return f"{self.source}, sheet {cite(self.name)}" if self.name else self.source
 
     def error(self, template: str, /, **fields: Any) -> ValueError:
         """Return an error about the sheet, which its message calls ``{where}``."""
@@ -507,7 +508,7 @@ def _read_workbook(source: Source, sheet: str | None) -> list[Sheet]:
             "rejoint[excel], or save the sheet as CSV."
         ) from error
     with source.open() as file:
-        content = io.BytesIO(file.read())
+        content = io.BytesIO(read_all(file, source.name))
     try:
         book = CalamineWorkbook.from_filelike(content)
     except (CalamineError, ValueError, OSError) as error:
@@ -517,7 +518,7 @@ def _read_workbook(source: Source, sheet: str | None) -> list[Sheet]:
         if sheet not in names and sheet.isdecimal() and 0 < int(sheet) <= len(names):
             sheet = names[int(sheet) - 1]
         if sheet not in names:
-            raise ValueError(f"{source.name} has no sheet {sheet!r}: it has {show(names)}.")
+            raise ValueError(f"{source.name} has no sheet {cite(sheet)}: it has {show(names)}.")
         names = [sheet]
     several = len(book.sheet_names) > 1
     return [_one_sheet(source, book.get_sheet_by_name(name), name, several) for name in names]
@@ -546,16 +547,23 @@ def _text_of(cell: Any) -> Text:
 def _read_json_stat(source: Source) -> list[Sheet]:
     with source.open() as file:
         try:
-            plain = json.load(file)
-        except ValueError as error:
-            raise ValueError(f"{source.name} is not JSON ({error}).") from error
-    found = list(_data_sets(plain))
-    if not found:
+            plain = read_json(read_all(file, source.name), allow_nan=True)
+        except SchemaError as error:
+            raise ValueError(f"{source.name}: {error}.") from error
+    try:
+        found = list(_data_sets(plain))
+        sheets = [_json_stat_sheet(source, part, i if len(found) > 1 else 0) for i, part in found]
+    except NotATableError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        reason = clean_label(repr(error), 200)
+        raise ValueError(f"{source.name} is not valid JSON-stat: {reason}.") from error
+    if not sheets:
         raise NotATableError(
             f"{source.name} is JSON, but not JSON-stat: no part of it has 'value' with 'id' and "
             "'size', or 'dimension'."
         )
-    return [_json_stat_sheet(source, part, i if len(found) > 1 else 0) for i, part in found]
+    return sheets
 
 
 def _data_sets(plain: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -572,25 +580,20 @@ def _data_sets(plain: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 def _json_stat_sheet(source: Source, part: Mapping[str, Any], number: int) -> Sheet:
-    try:
-        dimensions = part["dimension"]
-        ids = list(part.get("id") or dimensions["id"])
-        sizes = [int(size) for size in part.get("size") or dimensions["size"]]
-        names, labels = [], []
-        for key, size in zip(ids, sizes, strict=True):
-            category = dimensions[key].get("category", {})
-            texts = category.get("label", {})
-            index = category.get("index") or list(texts)
-            order = (
-                sorted(index, key=lambda code: index[code]) if isinstance(index, dict) else index
-            )
-            labels.append([str(texts.get(code, code)) for code in order])
-            names.append(str(dimensions[key].get("label") or key))
-            if len(order) != size:
-                raise KeyError(f"size of {key}")
-        values, status = part["value"], part.get("status") or {}
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{source.name} is not valid JSON-stat: {error!r}.") from error
+    dimensions = part["dimension"]
+    ids = list(part.get("id") or dimensions["id"])
+    sizes = [int(size) for size in part.get("size") or dimensions["size"]]
+    names, labels = [], []
+    for key, size in zip(ids, sizes, strict=True):
+        category = dimensions[key].get("category", {})
+        texts = category.get("label", {})
+        index = category.get("index") or list(texts)
+        order = sorted(index, key=lambda code: index[code]) if isinstance(index, dict) else index
+        labels.append([str(texts.get(code, code)) for code in order])
+        names.append(str(dimensions[key].get("label") or key))
+        if len(order) != size:
+            raise KeyError(f"size of {key}")
+    values, status = part["value"], part.get("status") or {}
     if math.prod(sizes) > MOST_CELLS:
         raise _not_a_table(source.name, None)
     at = values.get if isinstance(values, dict) else None
@@ -624,7 +627,7 @@ _PX_TEXTS = ("TITLE", "CONTENTS", "UNITS")
 
 def _read_px(source: Source, encoding: str | None) -> Sheet:
     with source.open() as file:
-        content = file.read()
+        content = read_all(file, source.name)
     if encoding is None:
         told = re.search(rb'CODEPAGE="([\w-]+)"', content[:4000])
         encoding = told[1].decode() if told else "utf-8"
@@ -650,12 +653,12 @@ def _read_px(source: Source, encoding: str | None) -> Sheet:
     for name in names:
         texts = _QUOTED.findall(said.get(("VALUES", name), ""))
         if not texts:
-            raise ValueError(f"{source.name}: there is no VALUES({clean_label(name)!r}).")
+            raise ValueError(f"{source.name}: there is no VALUES({cite(clean_label(name))}).")
         labels.append(texts)
     cells = re.findall(r'"[^"]*"|[^\s,;]+', said["DATA", ""])
     if len(cells) != math.prod(map(len, labels)):
         raise ValueError(
-            f"{source.name}: DATA has {len(cells)} cells, but the variables make "
+            f"{source.name}: DATA has {plural(len(cells), 'cell')}, but the variables make "
             f"{math.prod(map(len, labels))}."
         )
     rows: list[list[Text]] = [[*names, "OBS_VALUE"]]

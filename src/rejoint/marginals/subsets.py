@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rejoint.cost import machine_memory
 from rejoint.domain.domain import Domain
 from rejoint.messages import Argument, Message
-from rejoint.text import format_bytes, plural
+from rejoint.text import cite, format_bytes, plural
 
 Subset = tuple[int, ...]
 
@@ -49,8 +49,8 @@ def random_cover(
     least = -(-n_variables // order)
     if sample < least:
         raise ValueError(
-            f"sample={sample} tables of order {order} cannot cover {n_variables} variables: "
-            f"that takes at least {least}."
+            f"sample={sample} tables of order {order} cannot cover "
+            f"{plural(n_variables, 'variable')}: that takes at least {least}."
         )
     chosen = dict.fromkeys(_groups(n_variables, order, rng))
     if order > 1:
@@ -161,7 +161,7 @@ def choose_subsets(
         )
     check_order(order, len(domain))
     if isinstance(sample, bool) or not isinstance(sample, int | np.integer):
-        raise TypeError(f"sample must be a whole number of tables, got {sample!r}.")
+        raise TypeError(f"sample must be a whole number of tables, got {cite(sample)}.")
     rng = np.random.default_rng(random_state)
     cover = random_cover(len(domain), int(order), int(sample), rng)
     check_memory(domain, cover, limit)
@@ -231,11 +231,12 @@ def subsets_of_order(
     tables, size = sum(t for t, _ in found), sum(b for _, b in found)
     if size > memory_limit(limit):
         raise ValueError(
-            f"All {tables:,} tables of order {_listed(orders)} over {n:,} variables would take "
-            f"{format_bytes(size)}, more than the limit of {format_bytes(memory_limit(limit))}. "
-            "Count chosen tables (subsets=[...]), a lower order (order=2), or a random cover "
-            f"(order={max(orders)}, sample=20000); memory_limit= raises the limit (in bytes). "
-            "Where there are records, rejoint.estimate needs no tables."
+            f"All {plural(tables, 'table')} of order {_listed(orders)} over "
+            f"{plural(n, 'variable')} would take {format_bytes(size)}, more than the limit of "
+            f"{format_bytes(memory_limit(limit))}. Count chosen tables (subsets=[...]), a lower "
+            f"order (order=2), or a random cover (order={max(orders)}, sample=20000); "
+            "memory_limit= raises the limit (in bytes). Where there are records, rejoint.estimate "
+            "needs no tables."
         )
     return tuple(s for k in orders for s in combinations(range(n), k))
 
@@ -249,10 +250,10 @@ def check_order(order: object, n_variables: int) -> int:
     3
     """
     if isinstance(order, bool) or not isinstance(order, int | np.integer):
-        raise TypeError(f"order must be a whole number or a list of them, got {order!r}.")
+        raise TypeError(f"order must be a whole number or a list of them, got {cite(order)}.")
     if not 1 <= order <= n_variables:
         raise ValueError(
-            f"order={order} asks for tables of {order} variables, but the data have "
+            f"order={order} asks for tables of {plural(int(order), 'variable')}, but the data have "
             f"{n_variables}: give an order between 1 and {n_variables}."
         )
     return int(order)
@@ -273,13 +274,13 @@ def subsets_by_name(
     ((0, 2), (1,))
     """
     if isinstance(subsets, str):
-        raise TypeError(f"subsets must be a list of tuples of names, got the text {subsets!r}.")
+        raise TypeError(f"subsets must be a list of tuples of names, got the text {cite(subsets)}.")
     found: dict[Subset, object] = {}
     for given in subsets:
         subset = indices_of(domain, given)
         if subset in found:
             raise ValueError(
-                f"The subset {given!r} is requested twice (before as {found[subset]!r}): "
+                f"The subset {cite(given)} is requested twice (before as {cite(found[subset])}): "
                 "the order of variables makes no other table; list each set once."
             )
         found[subset] = given
@@ -319,5 +320,7 @@ def indices_of(domain: Domain, names: str | Sequence[str]) -> Subset:
     subset = domain.indices(listed)
     if len(set(subset)) < len(subset):
         twice = next(n for n in listed if listed.count(n) > 1)
-        raise ValueError(f"The subset {names!r} names {twice!r} twice: name each variable once.")
+        raise ValueError(
+            f"The subset {cite(names)} names {cite(twice)} twice: name each variable once."
+        )
     return tuple(sorted(subset))

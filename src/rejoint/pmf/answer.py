@@ -15,7 +15,7 @@ from rejoint.pmf.draws import Interval
 from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
-from rejoint.text import format_interval, format_number
+from rejoint.text import format_interval, format_number, plural
 
 if TYPE_CHECKING:
     from rejoint.pmf.answer_basis import AnswerBasis, BasisName, TableBounds
@@ -136,7 +136,7 @@ def _grid(answer: "Answer", most: int, *, with_basis: bool = True) -> _Grid | No
         return _record_cells(value, most)
     if isinstance(value, Mode):
         rows = [[name, str(level)] for name, level in islice(value.items(), most)]
-        more = f"... {len(value) - most:,} more variables. " if len(value) > most else ""
+        more = f"... {plural(len(value) - most, 'more variable')}. " if len(value) > most else ""
         doubt = "" if value.exact else f"; another may have up to {format_number(value.bound)}"
         said = f"{more}Probability {format_number(value.prob)}{doubt}."
         return _Grid(["variable", "level"], rows, 2, said)
@@ -151,8 +151,8 @@ def _grid(answer: "Answer", most: int, *, with_basis: bool = True) -> _Grid | No
 def _record_cells(records: Records, most: int) -> _Grid:
     names = list(records.names)[:_NAMES]
     rows = [[str(row[name]) for name in names] for row in islice(records.rows(), most)]
-    left = [f"{len(records) - most:,} more rows"] * (len(records) > most)
-    left += [f"{len(records.names) - _NAMES:,} more variables"] * (len(records.names) > _NAMES)
+    left = [plural(len(records) - most, "more row")] * (len(records) > most)
+    left += [plural(len(records.names) - _NAMES, "more variable")] * (len(records.names) > _NAMES)
     return _Grid(names, rows, len(names), f"... {' and '.join(left)}" if left else "")
 
 
@@ -174,7 +174,7 @@ def _table_cells(answer: "Answer", value: FloatArray, most: int, limits: Any) ->
         for labels, line in zip(islice(combinations, len(lines)), lines, strict=True)
     ]
     hidden = value.size // len(across) - len(rows)
-    more = f"... {hidden:,} more rows" if hidden else ""
+    more = f"... {plural(hidden, 'more row')}" if hidden else ""
     return _Grid([axis.name for axis in down] + across, rows, len(down), more)
 
 

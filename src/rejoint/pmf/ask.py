@@ -21,7 +21,7 @@ from rejoint.pmf.table_gap import note_gaps
 from rejoint.queries import tables
 from rejoint.queries.evidence import apply_evidence
 from rejoint.queries.tables import joint_table
-from rejoint.text import format_count, format_number
+from rejoint.text import format_count, format_number, plural
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
@@ -280,7 +280,7 @@ def _records(
     count = bound.query.count or 0
     most = tables.MAX_CELLS // len(model.domain)
     if count > most:
-        raise bound.error(f"At most {most:,} records of this model are drawn at once.")
+        raise bound.error(f"At most {plural(most, 'record')} of this model can be drawn at once.")
     given = {model.domain.names[n]: likelihood for n, likelihood in bound.evidence.items()}
     records = model.sample(count, given, random_state)
     if bound.asked:
@@ -304,8 +304,8 @@ def _information(bound: BoundQuery, known: _Known, bits: bool, random_state: Ran
     notes = known.notes
     if error is not None:
         notes += (
-            f"Estimated from {found.draws:,} drawn records, because the table is too large to "
-            f"enumerate: standard error {error:.2g} {unit}.",
+            f"Estimated from {plural(found.draws, 'drawn record')}, because the table is too large "
+            f"to enumerate: standard error {error:.2g} {unit}.",
         )
     return Answer(
         bound.query,

@@ -21,7 +21,7 @@ from rejoint.queries.evidence import (
     read_evidence,
 )
 from rejoint.queries.tables import joint_table
-from rejoint.text import plural, show
+from rejoint.text import cite, plural, show
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
@@ -136,7 +136,7 @@ def credible_interval(
     1.52
     """
     if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}; 0.9 is usual.")
+        raise ValueError(f"level must lie between 0 and 1, got {cite(level)}; 0.9 is usual.")
     count, shape = len(values), values.shape[1:]
     cells = values.reshape(count, -1)
     given = np.ones(count) if weights is None else weights
@@ -439,8 +439,8 @@ def check_block(block: Block, domain: Domain, draw_weights: FloatArray | None = 
     """Raise an error where the draws of a file are not distributions over `domain`."""
     if block.ndim != 3 or block.shape[1] != 1 + sum(domain.shape) or not block.shape[2]:
         raise ValueError(
-            f"Posterior draws have shape {block.shape}; {len(domain)} variables ask for (draws, "
-            f"{1 + sum(domain.shape)}, classes)."
+            f"Posterior draws have shape {block.shape}; {plural(len(domain), 'variable')} ask for "
+            f"(draws, {1 + sum(domain.shape)}, classes)."
         )
     if not (np.isfinite(block).all() and (block >= 0.0).all()):
         raise ValueError(

@@ -36,7 +36,7 @@ from rejoint.queries.tables import joint_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
 from rejoint.records.sparse import as_records
-from rejoint.text import format_number, plural, show
+from rejoint.text import cite, format_number, plural, show
 
 if TYPE_CHECKING:
     from rejoint.factorization.reduce import Reduction
@@ -136,7 +136,7 @@ class LowRankPMF:
         if domain is None:
             domain = Domain.of_shape([len(matrix) for matrix in matrices])
         _check_shapes(w, matrices, domain)
-        labels = [f"the factor of {name!r}" for name in domain.names]
+        labels = [f"the factor of {cite(name)}" for name in domain.names]
         self._set(
             _normalize(w[:, None], "weights")[:, 0],
             map(_normalize, matrices, labels),
@@ -343,11 +343,17 @@ class LowRankPMF:
         >>> round(p.prob({"smoke": "no", "lung": ["yes", "no"]}), 4)
         0.5
         """
+        if not isinstance(event, Mapping):
+            raise TypeError(
+                "prob needs an event, a dict such as "
+                f"{{{cite(self.domain.names[0])}: {cite(self.domain[0].levels[0])}}}; got "
+                f"{type(event).__name__}."
+            )
         for name, value in event.items():
             if isinstance(value, np.ndarray) and value.dtype.kind == "f":
                 raise ValueError(
-                    f"prob: the event on {name!r} is an array of likelihoods, which is evidence: "
-                    "pass it as given=, or name a level or a list of levels."
+                    f"prob: the event on {cite(name)} is an array of likelihoods, which is "
+                    "evidence: pass it as given=, or name a level or a list of levels."
                 )
         wanted = read_evidence(self.domain, event)
         shares, factors = self._given(given, wanted)
@@ -491,9 +497,9 @@ class LowRankPMF:
         mode = Mode.of([self.domain[n] for n in asked], found)
         if not found.exact and not each:
             remark(
-                f"mode: after {found.nodes:,} nodes the best combination of {len(asked)} variables "
-                f"has probability {format_number(mode.prob)}, and some other may have up to "
-                f"{format_number(mode.bound)}. "
+                f"mode: after {plural(found.nodes, 'node')} the best combination of "
+                f"{plural(len(asked), 'variable')} has probability {format_number(mode.prob)}, and "
+                f"some other may have up to {format_number(mode.bound)}. "
                 "Ask for fewer variables or raise max_nodes to be certain."
             )
         return mode
@@ -691,9 +697,9 @@ class LowRankPMF:
             impossible += (np.flatnonzero(np.isneginf(logs)) + rows.start).tolist()
         if impossible:
             remark(
-                f"{len(impossible):,} of {len(codes):,} records have probability zero under this "
-                f"model (first: row {impossible[0]}); they got the classes that contradict them "
-                "least."
+                f"{len(impossible):,} of {plural(len(codes), 'record')} have probability zero "
+                f"under this model (first: row {impossible[0]}); they got the classes that "
+                "contradict them least."
             )
         return out
 
@@ -842,7 +848,8 @@ class LowRankPMF:
         shares = np.ones(len(models)) if weights is None else np.array(weights, dtype=np.float64)
         if shares.shape != (len(models),):
             raise ValueError(
-                f"average: {len(models)} models need as many weights; got shape {shares.shape}."
+                f"average: {plural(len(models), 'model')} need as many weights; got shape "
+                f"{shares.shape}."
             )
         if not (np.isfinite(shares).all() and (shares >= 0.0).all() and shares.any()):
             raise ValueError(
@@ -1139,7 +1146,8 @@ class LowRankPMF:
     def _describe_answer(self) -> str:
         if self._mixture is None:
             return ""
-        return f"; answers come from the posterior mean of {self._mixture.rank:,} classes"
+        classes = plural(self._mixture.rank, "class", "classes")
+        return f"; answers come from the posterior mean of {classes}"
 
 
 def _check_numbers(values: ArrayLike, what: str, axes: int) -> FloatArray:
@@ -1164,13 +1172,16 @@ def _check_numbers(values: ArrayLike, what: str, axes: int) -> FloatArray:
 
 def _check_shapes(weights: FloatArray, factors: list[FloatArray], domain: Domain) -> None:
     if len(factors) != len(domain):
-        raise ValueError(f"{len(factors)} factors for a domain of {len(domain)} variables.")
+        raise ValueError(
+            f"{plural(len(factors), 'factor')} for a domain of {plural(len(domain), 'variable')}."
+        )
     for factor, variable in zip(factors, domain, strict=True):
         wanted = (len(variable), len(weights))
         if factor.shape != wanted:
             raise ValueError(
-                f"Factor of {variable.name!r} has shape {factor.shape}; its {wanted[0]} levels and "
-                f"the {wanted[1]} weights ask for {wanted}."
+                f"Factor of {cite(variable.name)} has shape {factor.shape}; its "
+                f"{plural(wanted[0], 'level')} and the {plural(wanted[1], 'weight')} ask for "
+                f"{wanted}."
             )
 
 

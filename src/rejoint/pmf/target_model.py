@@ -32,7 +32,7 @@ from rejoint.queries import tables
 from rejoint.queries.evidence import ZeroEvidenceError
 from rejoint.queries.modes import Found
 from rejoint.records.records import Records, drop_columns
-from rejoint.text import format_count, nearest, plural, show
+from rejoint.text import cite, format_count, nearest, plural, show
 
 if TYPE_CHECKING:
     from rejoint.estimators.imputer.joint_imputer import JointImputer
@@ -261,7 +261,7 @@ class TargetModel:
         name = self.targets[0] if target is None else target
         if name not in self.targets:
             raise ValueError(
-                f"target must be one of {show(self.targets)}, got {name!r}."
+                f"target must be one of {show(self.targets)}, got {cite(name)}."
                 f"{nearest(name, self.targets)}"
             )
         t, variable = self.targets.index(name), self.pmf.domain[name]

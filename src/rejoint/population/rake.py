@@ -31,7 +31,7 @@ from rejoint.records.infer import Bins
 from rejoint.records.records import Records, check_undeclared
 from rejoint.records.survey_design import kish_effect
 from rejoint.solver.solver import Stalled
-from rejoint.text import plural, show
+from rejoint.text import plural, shorten, show
 
 Array = NDArray[np.float64]
 
@@ -140,6 +140,11 @@ def rake(
     >>> round(raked.design_effect, 3)
     1.299
     """
+    if not isinstance(tables, Marginals):
+        raise TypeError(
+            "rake needs the known tables as Marginals, such as Marginals.read('folder'); got "
+            f"{type(tables).__name__}."
+        )
     if isinstance(records, Records):
         check_undeclared(kinds, levels, bins)
         survey = records
@@ -353,8 +358,8 @@ def _stop_text(
             "is in the wrong cells."
         )
     text = (
-        f"Table {names[worst]} is met worst: after {effort} {misfits[worst]:.2%} of its "
-        "mass is in the wrong cells."
+        f"Table {shorten(str(names[worst]))} is met worst: after {effort} {misfits[worst]:.2%} of "
+        "its mass is in the wrong cells."
     )
     text += _empty_cell_text(done, tables)
     text += describe_disagreement(tables, tolerance, "no weights meet")

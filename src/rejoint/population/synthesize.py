@@ -21,7 +21,7 @@ from rejoint.population.targets import (
     population_size,
 )
 from rejoint.records.records import Records
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 Array = NDArray[np.float64]
 
@@ -146,12 +146,12 @@ def _fill_from_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
     for variable in tables.domain:
         if variable.name not in pmf.domain:
             raise ValueError(
-                f"The tables mention {variable.name!r}, which the model does not have."
+                f"The tables mention {cite(variable.name)}, which the model does not have."
             )
         if pmf.domain[variable.name].levels != variable.levels:
             raise ValueError(
-                f"The tables have other levels of {variable.name!r} than the model, or in another "
-                "order: align the model with pmf.align(tables.domain)."
+                f"The tables have other levels of {cite(variable.name)} than the model, or in "
+                "another order: align the model with pmf.align(tables.domain)."
             )
     return _round_back(pmf, understand(replace(tables, noisy=False)).tables.filled(pmf))
 

@@ -31,7 +31,7 @@ from rejoint.queries.cell_program import (
     relevant,
 )
 from rejoint.queries.junction_tree import JunctionTree
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
@@ -241,8 +241,8 @@ def _split(shape: Sequence[int], vectors: Vectors) -> tuple[float, dict[int, Flo
         array = np.asarray(vector, dtype=np.float64)
         if array.shape != (shape[n],) or not np.isfinite(array).all():
             raise ValueError(
-                f"The vector of variable {n} must have {shape[n]} finite numbers, one for each "
-                f"level, got {vector!r}."
+                f"The vector of variable {n} must have {plural(shape[n], 'finite number')}, one "
+                f"for each level, got {cite(vector)}."
             )
         if (array == array[0]).all():
             factor *= float(array[0])

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.text import cite
 
 FloatArray = NDArray[np.float64]
 Likelihoods = Mapping[int, FloatArray]
@@ -41,8 +42,8 @@ def read_evidence(domain: Domain, given: Given) -> dict[int, FloatArray]:
         return {}
     if not isinstance(given, Mapping):
         raise TypeError(
-            f"Evidence must be a dict such as {{{domain.names[0]!r}: "
-            f"{domain[0].levels[0]!r}}}; got {type(given).__name__}."
+            f"Evidence must be a dict such as {{{cite(domain.names[0])}: "
+            f"{cite(domain[0].levels[0])}}}; got {type(given).__name__}."
         )
     return {
         domain.index(name): domain.variables[domain.index(name)].likelihood(value)

@@ -21,6 +21,7 @@ from rejoint.solver.run import run
 from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run
+from rejoint.text import plural
 
 
 def information_criteria(
@@ -191,7 +192,7 @@ def fit_sparse(
     caps: tuple[int, ...] = ()
     cap = min(policy.first_cap, most)
     while True:
-        session.report(f"variational Bayes with {cap} classes")
+        session.report(f"variational Bayes with {plural(cap, 'class', 'classes')}")
         caps = (*caps, cap)
         done = fit_capped(data, cap, n_init, session, policy)
         left = done.weights * data.total > policy.least_records

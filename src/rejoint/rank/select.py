@@ -29,7 +29,7 @@ from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import is_solver
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 CriterionName = Literal["heldout", "bic", "aic", "abic", "evidence", "variational"]
 CRITERIA = ("heldout", "bic", "aic", "abic", "evidence", "variational")
@@ -137,7 +137,9 @@ def select(
     given = None if ranks is None else checked_ranks(ranks)
     for name, value, least in (("folds", folds, 2), ("n_init", 1 if n_init is None else n_init, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+            raise ValueError(
+                f"{name} must be a whole number of at least {least}, got {cite(value)}."
+            )
     criteria = checked_criteria(criterion)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
@@ -241,7 +243,7 @@ def select_by(
             judge = InformationCriterion(criterion, data, maximizer, n_init, cap, session, policy)
         found = search_ranks(judge, ranks, session, policy)
     if rows > policy.most_rows:
-        used = f"{policy.most_rows:,} of the {rows:,} distinct records, drawn at random"
+        used = f"{policy.most_rows:,} of the {plural(rows, 'distinct record')}, drawn at random"
         found = replace(found, words=f"{found.words} The search used {used}.")
     return found
 
@@ -259,7 +261,7 @@ def make_solver(solver: Any, default: str, policy: Policy) -> Any:
         )
     if solver not in ("ml", "map"):
         raise ValueError(
-            f"solver={solver!r} cannot score ranks; give 'map', 'ml', or an object with name, "
+            f"solver={cite(solver)} cannot score ranks; give 'map', 'ml', or an object with name, "
             "limits, init and step, such as rejoint.estimation.Em()."
         )
     return Em(policy=policy) if solver == "ml" else None
@@ -279,7 +281,7 @@ def select_held_out(
 ) -> Selection:
     """Choose the rank by records that the models have not seen, within a budget."""
     if budget is not None and not 0 < budget < np.inf:
-        raise ValueError(f"budget must be a number of seconds above 0, got {budget!r}.")
+        raise ValueError(f"budget must be a number of seconds above 0, got {cite(budget)}.")
     cells = None if budget is None else budget * CELLS_PER_SECOND
     solver = make_solver(solver, "map", policy)
     flat = policy.flat_ranks if ranks is None else np.inf
@@ -326,12 +328,12 @@ def describe_plan(plan: ChainPlan) -> str:
     if plan.by_mode:
         return (
             "Answers come from the most probable model itself, which predicts better than "
-            f"{plan.chains} chains of rank {plan.rank}; the chains give intervals."
+            f"{plural(plan.chains, 'chain')} of rank {plan.rank}; the chains give intervals."
         )
     where = "the most probable model of that rank" if plan.at_mode else "random models"
     return (
-        f"Answers come from {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps "
-        f"each, started from {where}."
+        f"Answers come from {plural(plan.chains, 'chain')} of rank {plan.rank} with "
+        f"{plural(plan.sweeps, 'sweep')} each, started from {where}."
     )
 
 
@@ -378,7 +380,7 @@ def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
     found = (criterion,) if isinstance(criterion, str) else tuple(criterion)
     unknown = [name for name in found if name not in CRITERIA]
     if unknown or not found:
-        what = f"criterion={unknown[0]!r} is not supported" if unknown else "criterion is empty"
+        what = f"criterion={cite(unknown[0])} is not supported" if unknown else "criterion is empty"
         raise ValueError(
             f"{what}; use 'heldout' (log-probability of records left out), 'bic', 'aic', 'abic', "
             "'evidence' or 'variational', or several of them."
@@ -395,7 +397,7 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     )
     if not found or not good:
         raise ValueError(
-            f"ranks must be whole numbers of at least 1, such as range(1, 9); got {ranks!r}."
+            f"ranks must be whole numbers of at least 1, such as range(1, 9); got {cite(ranks)}."
         )
     return tuple(sorted({int(rank) for rank in found}))
 

@@ -13,6 +13,7 @@ from rejoint.messages import Countdown
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.session import Session
+from rejoint.text import plural
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ def describe_ranks(ranks: Sequence[int]) -> str:
     ('2, 3 and 4', '8 ranks from 1 to 12')
     """
     if len(ranks) > MOST_LISTED_RANKS:
-        return f"{len(ranks)} ranks from {ranks[0]} to {ranks[-1]}"
+        return f"{plural(len(ranks), 'rank')} from {ranks[0]} to {ranks[-1]}"
     return listed(ranks)
 
 

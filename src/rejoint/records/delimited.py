@@ -30,7 +30,7 @@ from rejoint.messages import Argument, Message, remark
 from rejoint.records.files import Source, read_beginning, read_lines
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MOST_DISTINCT
-from rejoint.text import show
+from rejoint.text import cite, plural, show
 
 #: Delimiters to try, the most common first.
 DELIMITERS = (",", ";", "\t", "|")
@@ -115,18 +115,8 @@ def find_dialect(
     Dialect(encoding='utf-8', delimiter=';', comment='')
     """
     if delimiter is not None and len(delimiter) != 1:
-        raise ValueError(f"delimiter must be a single character, got {delimiter!r}.")
+        raise ValueError(f"delimiter must be a single character, got {cite(delimiter)}.")
     encoding, text, is_all = read_beginning(source, encoding)
-    if "\0" in text:
-        raise ValueError(
-            Message(
-                "{source} contains zero bytes, so it is not text: give {format} if it has another "
-                "format, or {encoding}.",
-                source=source.name,
-                format=Argument("format"),
-                encoding=Argument("encoding"),
-            )
-        )
     if delimiter is None:
         tabs = source.suffix in (".tsv", ".tab")
         delimiter = "\t" if tabs else _guess_delimiter(text, comment, is_all)
@@ -284,11 +274,11 @@ def read_blocks(
         if len(row) != wide:
             raise ValueError(
                 Message(
-                    "{source}, line {line}: {cells} cells, but {where} has {wide}. Quote cells "
+                    "{source}, line {line}: {cells}, but {where} has {wide}. Quote cells "
                     "that hold the delimiter ({used!r}), or use {delimiter}.",
                     source=source.name,
                     line=line,
-                    cells=len(row),
+                    cells=plural(len(row), "cell"),
                     where=where,
                     wide=wide,
                     used=dialect.delimiter,
@@ -572,7 +562,8 @@ def _names(
     names = tuple(str(name) for name in header)
     if len(names) != len(row):
         raise ValueError(
-            f"{source.name}: {len(names)} names are given for {len(row)} columns (line {line})."
+            f"{source.name}: {len(names)} names are given for {plural(len(row), 'column')} (line "
+            f"{line})."
         )
     return names, len(row), where
 

@@ -32,7 +32,7 @@ from rejoint.records.survey_design import (
     SurveyDesign,
     WeightArguments,
 )
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, show
 
 #: What may be declared about columns where no domain is given.
 DECLARED = ("kinds", "levels", "bins", "rule")
@@ -59,7 +59,7 @@ class FileOptions:
         for name in (*(self.columns or ()), *self.without):
             if name not in names:
                 raise KeyError(
-                    f"{source.name} has no column {name!r}; it has {show(list(names))}."
+                    f"{source.name} has no column {cite(name)}; it has {show(list(names))}."
                     + nearest(name, names)
                 )
         return [
@@ -75,7 +75,9 @@ def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]
     rest = {key: value for key, value in options.items() if key not in own}
     for key in rest:
         if key not in ("domain", "handle_unknown", *DECLARED):
-            raise TypeError(f"There is no option {key!r}." + nearest(key, [*own, "domain", "bins"]))
+            raise TypeError(
+                f"There is no option {cite(key)}." + nearest(key, [*own, "domain", "bins"])
+            )
     return FileOptions(**{k: v for k, v in options.items() if k in own}), rest
 
 
@@ -215,7 +217,7 @@ def text_blocks(
     """Yield blocks of delimited text, as :func:`read_blocks` does."""
     dialect = find_dialect(source, how.delimiter, how.encoding)
     if isinstance(how.missing, str):
-        raise TypeError(f"missing must be a list of texts, not the text {how.missing!r}.")
+        raise TypeError(f"missing must be a list of texts, not the text {cite(how.missing)}.")
     return read_blocks(
         source,
         dialect,

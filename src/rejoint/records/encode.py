@@ -29,7 +29,7 @@ from rejoint.records.infer import (
     infer_variable,
     number_kind,
 )
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, plural, show
 
 #: Cells of a block that fits the cache.
 BLOCK = 1 << 17
@@ -356,8 +356,9 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
     if frame.names is None:
         if len(frame.columns) != len(domain):
             raise ValueError(
-                f"The array has {len(frame.columns)} columns without names, the domain has "
-                f"{len(domain)} variables ({show(domain.names)}): the numbers must be equal."
+                f"The array has {plural(len(frame.columns), 'column')} without names, the domain "
+                f"has {plural(len(domain), 'variable')} ({show(domain.names)}): the numbers must "
+                "be equal."
             )
         return zip(domain.names, frame.columns, strict=True)
     refuse_duplicates(frame.names)
@@ -394,7 +395,7 @@ def report_inferred(
             Message(
                 "Numbers are cut into quantile bins: {columns}. Use {bins} for other bins, {none} "
                 "for none.",
-                columns=_some([f"{v.name!r} ({len(v)} bins)" for v in ruled]),
+                columns=_some([f"{cite(v.name)} ({plural(len(v), 'bin')})" for v in ruled]),
                 bins=Argument("bins", {first: 5}),
                 none=Argument("bins", {first: None}),
             )
@@ -404,22 +405,22 @@ def report_inferred(
             Message(
                 "Columns that number or identify the rows are left out: {columns}. Use {bins} to "
                 "keep one.",
-                columns=_some([repr(name) for name in left_out]),
+                columns=_some([cite(name) for name in left_out]),
                 bins=Argument("bins", {left_out[0]: 10}),
             )
         )
     for name, declared in declarations.by_name.items():
         if isinstance(declared.bins, int) and len(variables[name]) < declared.bins:
             remark(
-                f"Variable {name!r}: {declared.bins} quantile bins were requested, but there are "
-                f"{len(variables[name])}, because equal values cannot be split."
+                f"Variable {cite(name)}: {plural(declared.bins, 'quantile bin')} were requested, "
+                f"but there are {len(variables[name])}, because equal values cannot be split."
             )
     for v in variables.values():
         texts = [level for level in v.levels if level in ("nan", "NaN", "<NA>")]
         if texts and declarations.of(v.name).levels is None:
             remark(
-                f"Variable {v.name!r} has the text {show(texts)} as a level: if it stands for a "
-                "missing cell, put None in its place (NumPy writes NaN as text among text)."
+                f"Variable {cite(v.name)} has the text {show(texts)} as a level: if it stands for "
+                "a missing cell, put None in its place (NumPy writes NaN as text among text)."
             )
 
 
@@ -435,7 +436,7 @@ def report_unknown(
         texts.append(unknown_text(name, levels, unknown))
     if texts:
         more = (
-            (f" The same holds for {len(texts) - _MOST_LISTED} more variables.")
+            (f" The same holds for {plural(len(texts) - _MOST_LISTED, 'more variable')}.")
             if len(texts) > _MOST_LISTED
             else ""
         )

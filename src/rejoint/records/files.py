@@ -10,12 +10,16 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from rejoint.cost import read_all
 from rejoint.messages import Argument, Message, remark
 
 _GZIP = b"\x1f\x8b"
 
 #: Bytes that encoding and delimiter are guessed from.
 SAMPLE_BYTES = 2**18
+
+#: Characters of a line. What has no end of line would be read until memory ends.
+MOST_LINE = 2**28
 
 _MARKS = {
     b"\xef\xbb\xbf": "utf-8-sig",
@@ -100,7 +104,7 @@ class Source:
             if file.seekable():
                 yield file
             else:
-                self._kept = file.read()
+                self._kept = read_all(file, self.name)
                 yield io.BytesIO(self._kept)
 
 
@@ -108,7 +112,7 @@ def read_stdin() -> bytes:
     """Return all of standard input; raise an error in words where it is closed."""
     if sys.stdin is None:
         raise ValueError("Standard input is closed: give the name of a file.")
-    return sys.stdin.buffer.read()
+    return read_all(sys.stdin.buffer, "standard input")
 
 
 class Beginning(NamedTuple):
@@ -137,6 +141,16 @@ def read_beginning(source: Source, encoding: str | None = None) -> Beginning:
         raise ValueError(
             Message("{encoding} is not known to Python as an encoding of text.", encoding=name)
         ) from None
+    if "\0" in text:
+        raise ValueError(
+            Message(
+                "{source} contains zero bytes, so it is not text: give {format} if it has another "
+                "format, or {encoding}.",
+                source=source.name,
+                format=Argument("format"),
+                encoding=Argument("encoding"),
+            )
+        )
     return Beginning(encoding, text, len(sample) < SAMPLE_BYTES)
 
 
@@ -173,7 +187,12 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
         lines = io.TextIOWrapper(file, encoding=encoding, newline="")
         seen = 0
         try:
-            for line in lines:
+            while line := lines.readline(MOST_LINE):
+                if len(line) == MOST_LINE:
+                    raise ValueError(
+                        f"{source.name}, line {seen + 1} has {MOST_LINE:,} characters or more: it "
+                        "is not text with one record per line."
+                    )
                 seen += 1
                 yield line
         except UnicodeError as error:

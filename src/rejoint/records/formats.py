@@ -8,7 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rejoint.cost import read_all
 from rejoint.records.files import Source, read_beginning, read_lines
+from rejoint.text import cite
 
 #: Cells below which a piece costs more overhead than computation, and the most pieces.
 LEAST_PIECE_CELLS, MOST_PIECES = 8_000_000, 1000
@@ -105,7 +107,7 @@ def format_of(source: Source, given: str | None) -> str:
         known = _WORD.get(given, given)
         if known not in ("text", *READERS):
             names = ", ".join(map(repr, ("text", *READERS)))
-            raise ValueError(f"format={given!r} is not supported; use one of {names}.")
+            raise ValueError(f"format={cite(given)} is not supported; use one of {names}.")
         return known
     if str(source.path).startswith(DUCKDB):
         return "duckdb"
@@ -139,8 +141,8 @@ def read_table_blocks(
     found = list(blocks)
     if len(found) != 1:
         raise ValueError(
-            f"{source.name}: without a size, the reader of format {kind!r} must give all rows in "
-            f"one block, not in {len(found)}."
+            f"{source.name}: without a size, the reader of format {cite(kind)} must give all rows "
+            f"in one block, not in {len(found)}."
         )
     return iter(found)
 
@@ -199,7 +201,7 @@ def _arrow(source: Source, size: int | None) -> Iterator[Any]:
         yield from _arrow_batches(source, size)
         return
     with source.open() as file:
-        data = file.read()
+        data = read_all(file, source.name)
         if _library(source, "Arrow") == "polars":
             import polars
 
@@ -386,8 +388,8 @@ def add_format(name: str, reader: Reader, suffixes: Sequence[str] = ()) -> None:
     ('a', 'b', 'c')
     """
     if name in BUILT_IN:
-        raise ValueError(f"The format {name!r} already exists: choose another name.")
+        raise ValueError(f"The format {cite(name)} already exists: choose another name.")
     if isinstance(suffixes, str) or not all(suffix.startswith(".") for suffix in suffixes):
-        raise ValueError(f"suffixes must be a list of texts such as '.xyz', got {suffixes!r}.")
+        raise ValueError(f"suffixes must be a list of texts such as '.xyz', got {cite(suffixes)}.")
     READERS[name] = reader
     SUFFIXES.update(dict.fromkeys((suffix.lower() for suffix in suffixes), name))

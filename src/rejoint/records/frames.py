@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.columns import Codes, check_column
 from rejoint.messages import Message, PythonName
-from rejoint.text import nearest, plural, show
+from rejoint.text import cite, nearest, plural, show
 
 if TYPE_CHECKING:
     from rejoint.domain.domain import Domain
@@ -58,7 +58,7 @@ def take_apart(data: Any) -> Frame:
         return _of_columns(data)
     if isinstance(data, (str, bytes, PathLike)):
         raise TypeError(
-            f"Records are made of {_TAKEN}, not of {data!r}: read the file first, with "
+            f"Records are made of {_TAKEN}, not of {cite(data)}: read the file first, with "
             "rejoint.read."
         )
     frame = _of_frame(data)
@@ -125,7 +125,7 @@ def _of_columns(data: Mapping[Any, Any]) -> Frame:
         columns.append(column if hasattr(column, "__len__") else list(column))
     rows = [len(column) for column in columns]
     if len(set(rows)) > 1:
-        sizes = ", ".join(f"{name!r} {n}" for name, n in zip(data, rows, strict=True))
+        sizes = ", ".join(f"{cite(name)} {n}" for name, n in zip(data, rows, strict=True))
         raise ValueError(f"The columns have different numbers of rows: {sizes}.")
     return Frame(tuple(str(name) for name in data), columns, rows[0] if rows else 0)
 
@@ -143,10 +143,10 @@ def _of_rows(rows: list[Any]) -> Frame:
         if isinstance(row, (str, bytes)) or not isinstance(row, (Sequence, np.ndarray)):
             raise TypeError(
                 f"Records are made of {_TAKEN}; row {i} of this list is the "
-                f"{type(row).__name__} {row!r}, neither a dict nor a row of cells."
+                f"{type(row).__name__} {cite(row)}, neither a dict nor a row of cells."
             )
         if len(row) != len(rows[0]):
-            raise ValueError(f"Row {i} has {len(row)} cells, row 0 has {len(rows[0])}.")
+            raise ValueError(f"Row {i} has {plural(len(row), 'cell')}, row 0 has {len(rows[0])}.")
     return Frame(None, [list(column) for column in zip(*rows, strict=True)], len(rows))
 
 
@@ -230,7 +230,7 @@ def choose_backend(backend: str | None) -> Backend:
         if backend is None:
             raise ImportError("A frame needs pandas, polars or pyarrow: none is installed.")
     if backend not in backends:
-        raise ValueError(f"backend must be 'pandas', 'polars' or 'pyarrow', not {backend!r}.")
+        raise ValueError(f"backend must be 'pandas', 'polars' or 'pyarrow', not {cite(backend)}.")
     return cast(Backend, backend)
 
 

@@ -24,7 +24,7 @@ from rejoint.domain.labels import (
 )
 from rejoint.domain.variable import Kind, Variable
 from rejoint.messages import Argument, Message, PythonName
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, show
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def read_declarations(
         others, bins = Declaration(bins=False), None
     elif isinstance(bins, int | np.integer) and not isinstance(bins, bool):
         if bins < 2:
-            raise ValueError(f"bins must be 2 or more, got {bins!r}.")
+            raise ValueError(f"bins must be 2 or more, got {cite(bins)}.")
         rule, bins = replace(rule, few_bins=int(bins), many_bins=int(bins), report=False), None
     by_name: dict[str, Declaration] = {}
     for field, declarations in (
@@ -194,7 +194,9 @@ def _mapping(argument: str, declarations: object) -> dict[str, Any]:
     if declarations is None:
         return {}
     if not isinstance(declarations, Mapping):
-        raise TypeError(f"{argument} must be a dict from names of variables, not {declarations!r}.")
+        raise TypeError(
+            f"{argument} must be a dict from names of variables, not {cite(declarations)}."
+        )
     return {str(name): declared for name, declared in declarations.items()}
 
 
@@ -228,7 +230,7 @@ def infer_variable(
     """
     if declared.levels is not None:
         if declared.bins is not None and declared.bins is not False:
-            raise ValueError(f"Variable {name!r}: give its levels or its bins, not both.")
+            raise ValueError(f"Variable {cite(name)}: give its levels or its bins, not both.")
         return Variable(name, checked_levels(name, declared.levels), declared.kind or _kind(column))
     if records is None:
         records = count_values(column, weight)
@@ -365,12 +367,12 @@ def _binned(
     weight: Floats | None,
 ) -> Variable:
     if kind not in (None, "binned"):
-        raise ValueError(f"Variable {name!r}: it cannot be both {kind} and binned.")
+        raise ValueError(f"Variable {cite(name)}: it cannot be both {kind} and binned.")
     if isinstance(column, Coded):
         column = numbers_if_all(column)
     if isinstance(column, Coded) and (column.codes >= 0).any():
         raise ValueError(
-            f"Variable {name!r} cannot be binned: it holds {show(column.labels)}, not numbers."
+            f"Variable {cite(name)} cannot be binned: it holds {show(column.labels)}, not numbers."
         )
     values = column.floats() if isinstance(column, Numbers) else np.full(len(column), np.nan)
     there = ~np.isnan(values)
@@ -397,8 +399,8 @@ MOST_BINS = 100_000
 def _quantiles(name: str, values: Floats, count: int, weight: Floats | None) -> Floats:
     if not 2 <= count <= MOST_BINS:
         raise ValueError(
-            f"Variable {name!r}: bins must be 2 or more, up to {MOST_BINS:,}, or a list of edges; "
-            f"not {count:,}."
+            f"Variable {cite(name)}: bins must be 2 or more, up to {MOST_BINS:,}, or a list of "
+            f"edges; not {count:,}."
         )
     if not len(values):
         raise _empty(name)
@@ -412,8 +414,8 @@ def _checked_edges(name: str, wanted: Any) -> Floats:
         edges = np.array([])
     if len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise ValueError(
-            f"Variable {name!r}: bins must be a number of bins or two or more increasing edges, "
-            f"not {wanted!r}."
+            f"Variable {cite(name)}: bins must be a number of bins or two or more increasing "
+            f"edges, not {cite(wanted)}."
         )
     return edges
 
@@ -488,20 +490,20 @@ def _refuse_same_text(name: str, column: Coded) -> None:
         j = seen.setdefault(str(label), i)
         if i != j:
             cells = (
-                f"{column.labels[k]!r} ({type(column.labels[k]).__name__}, "
+                f"{cite(column.labels[k])} ({type(column.labels[k]).__name__}, "
                 f"row {int(np.argmax(column.codes == k))})"
                 for k in (j, i)
             )
             raise ValueError(
-                f"Variable {name!r} holds both {' and '.join(cells)}: "
+                f"Variable {cite(name)} holds both {' and '.join(cells)}: "
                 "make them one type, text or number."
             )
 
 
 def _empty(name: str) -> ValueError:
     return ValueError(
-        f"Variable {name!r} has no value in any row: leave the column out, "
-        f"or declare what it can be: levels={{{name!r}: [...]}}."
+        f"Variable {cite(name)} has no value in any row: leave the column out, "
+        f"or declare what it can be: levels={{{cite(name)}: [...]}}."
     )
 
 
@@ -554,8 +556,8 @@ class ColumnSummary:
         places = [self.labels.setdefault(label, len(self.labels)) for label in column.labels]
         if len(self.labels) > MOST_DISTINCT:
             raise ValueError(
-                f"Variable {self.name!r} has more than {MOST_DISTINCT:,} different labels: leave "
-                f"the column out (without=[{self.name!r}]), or group its values."
+                f"Variable {cite(self.name)} has more than {MOST_DISTINCT:,} different labels: "
+                f"leave the column out (without=[{cite(self.name)}]), or group its values."
             )
         size = len(column.labels) + 1
         cells: Floats = np.bincount(column.codes + 1, times, size)[1:].astype(np.float64)

@@ -26,6 +26,7 @@ from rejoint.records.frames import Frame, take_apart
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, META, Scan, open_pack, rows_of_part
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
+from rejoint.text import plural
 
 
 def read(
@@ -261,7 +262,7 @@ def _scan(
             return open_pack(source, size)
         return _of_files(files_of(source), str(source), size, domain, weights, options)
     if isinstance(source, list | tuple) and source and isinstance(source[0], str | PathLike):
-        name = f"{len(source)} files"
+        name = plural(len(source), "file")
         return _of_files(list(source), name, size, domain, weights, options)
     found = _of_chunks(_chunks_of(source, size), domain, weights, options)
     if isinstance(source, Records):

@@ -19,6 +19,7 @@ from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
 from rejoint.records.infer import DEFAULT_RULE, Bins, ColumnRule, read_declarations
 from rejoint.records.merge import has_twins, merge_rows
 from rejoint.records.survey_design import SurveyDesign, WeightArguments, as_weight
+from rejoint.text import cite
 
 
 def as_codes(domain: Domain, codes: Any) -> Codes:
@@ -42,7 +43,7 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
             if low[n] < -1 or high[n] >= len(v):
                 row = int(np.argmax((codes[:, n] < -1) | (codes[:, n] >= len(v))))
                 raise ValueError(
-                    f"Variable {v.name!r}, row {row}: code {codes[row, n]} is not among "
+                    f"Variable {cite(v.name)}, row {row}: code {codes[row, n]} is not among "
                     f"0..{len(v) - 1} (-1 is missing)."
                 )
     dtype = code_dtype(max(domain.shape, default=1))
@@ -417,7 +418,7 @@ class Records(BaseRecords):
         total = table.sum()
         if not total > 0:
             raise ValueError(
-                f"No record has a value for each of {self.domain.project(names).names}: "
+                f"No record has a value for each of {cite(self.domain.project(names).names)}: "
                 "their marginal cannot be counted."
             )
         shares: FloatArray = table / total

@@ -183,10 +183,10 @@ def describe_progress(before: int, done: int, rows: int | None, seconds: float) 
     ('25% of 80,000 records, 90 seconds left', '20,000 records')
     """
     if not rows:
-        return f"{before + done:,} records"
+        return plural(before + done, "record")
     left = seconds * max(rows - before - done, 0) / max(done, 1)
     share = min((before + done) / rows, 1.0)
-    return f"{share:.0%} of {rows:,} records, {duration(left)} left"
+    return f"{share:.0%} of {plural(rows, 'record')}, {duration(left)} left"
 
 
 META = "meta.json"
@@ -284,7 +284,7 @@ def _write_parts(scan: Scan, place: Path, report: Callable[[str], None] | None) 
                 (np.ones(len(part)) if mass is None else mass).tofile(weights)
             count, longest = count + len(part), max(longest, len(part))
             if report is not None:
-                report(f"{count:,} records read")
+                report(f"{plural(count, 'record')} read")
     there = {"weight": weighed, "clusters": clustered}
     for name in BESIDE:
         if not there[name]:
@@ -343,7 +343,9 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
     sizes |= {name: np.dtype(BESIDE[name]).itemsize for name in beside}
     for name, each in sizes.items():
         if (place / f"{name}.bin").stat().st_size != rows * each:
-            raise ValueError(f"'{folder}' is damaged: {name}.bin does not have {rows:,} rows.")
+            raise ValueError(
+                f"'{folder}' is damaged: {name}.bin does not have {plural(rows, 'row')}."
+            )
     design = SurveyDesign.from_json(head.get("design"))
     size = size or rows_of_part(len(domain))
     return _open(place, Packed(domain, rows, kind, beside, design, size, False))

@@ -35,7 +35,7 @@ from rejoint.records.infer import (
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records, check_undeclared
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_weight
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, plural, show
 
 #: A name, the rows in which the variable is observed, and the values observed there.
 ObservedColumn = tuple[str, IntArray, Any]
@@ -143,7 +143,9 @@ def columns_of_matrix(
     row, column = (np.asarray(c, dtype=np.intp) for c in matrix.coords)
     wide = data.shape[1]
     if names is not None and len(names) != wide:
-        raise ValueError(f"The matrix has {wide} columns, but there are {len(names)} names.")
+        raise ValueError(
+            f"The matrix has {plural(wide, 'column')}, but there are {len(names)} names."
+        )
     labels = [f"x{n}" for n in range(wide)] if names is None else [str(name) for name in names]
     refuse_duplicates(labels)
     order = np.lexsort((row, column))
@@ -184,13 +186,13 @@ def columns_of_rows(
     if not len(row) == len(column) == len(cells):
         raise ValueError(
             f"records, variables and values are columns of one table, but have {len(row)}, "
-            f"{len(column)} and {len(cells)} rows."
+            f"{len(column)} and {plural(len(cells), 'row')}."
         )
     if domain is not None:
         for name in labels:
             if name not in domain:
                 raise KeyError(
-                    f"Variable {name!r} is not in the domain ({show(domain.names)})."
+                    f"Variable {cite(name)} is not in the domain ({show(domain.names)})."
                     + nearest(name, domain.names)
                 )
     good = (row >= 0) & (column >= 0)
@@ -200,7 +202,7 @@ def columns_of_rows(
     again = np.flatnonzero((np.diff(column) == 0) & (np.diff(row) == 0))
     if len(again):
         twice = ids[row[again[0]]], labels[column[again[0]]]
-        raise ValueError(f"Record {twice[0]!r} has two values of variable {twice[1]!r}.")
+        raise ValueError(f"Record {cite(twice[0])} has two values of variable {cite(twice[1])}.")
     return len(ids), split(labels, row, column, cells)
 
 
@@ -362,8 +364,8 @@ class SparseRecords(BaseRecords):
     def __repr__(self) -> str:
         share = self.codes.size / max(len(self) * len(self.domain), 1)
         return (
-            f"SparseRecords: {len(self):,} rows, {len(self.domain):,} variables, "
-            f"{self.codes.size:,} cells observed ({100 * share:.2g} %)"
+            f"SparseRecords: {plural(len(self), 'row')}, {plural(len(self.domain), 'variable')}, "
+            f"{plural(self.codes.size, 'cell')} observed ({100 * share:.2g} %)"
         )
 
     def _why_no_table(self) -> str:

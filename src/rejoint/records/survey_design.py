@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from rejoint.arrays import Codes, FloatArray, IntArray, Keys
 from rejoint.domain.columns import Coded, Numbers, read_column
+from rejoint.io.schema import LARGEST
 from rejoint.kernels import SparseCodes
 from rejoint.messages import Message, PythonName
 from rejoint.records.frames import Frame, split_column
@@ -82,10 +83,9 @@ def as_part_weight(
     if found.shape != (rows,):
         raise ValueError(
             Message(
-                "{name} must be one number for each of the {rows:,} rows, "
-                "not an array of shape {shape}.",
+                "{name} must be one number for each of the {rows}, not an array of shape {shape}.",
                 name=term,
-                rows=rows,
+                rows=plural(rows, "row"),
                 shape=str(found.shape),
             )
         )
@@ -101,13 +101,13 @@ def as_part_weight(
             )
         )
     with np.errstate(over="ignore"):
-        if np.isinf(found.sum()):
+        if found.sum() > LARGEST:
             raise ValueError(
                 Message(
-                    "{name} adds up to more than {most:.3g}, the largest possible number: divide "
-                    "the weights by a large number.",
+                    "{name} adds up to more than {most:g}, the largest number that a model file "
+                    "can hold: divide the weights by a large number.",
                     name=PythonName(name),
-                    most=np.finfo(float).max,
+                    most=LARGEST,
                 )
             )
     found.setflags(write=False)
@@ -134,9 +134,9 @@ class SurveyGroups:
         if len(found) != rows:
             raise ValueError(
                 Message(
-                    "{name} must have one value for each of the {rows:,} rows, not {found:,}.",
+                    "{name} must have one value for each of the {rows}, not {found:,}.",
                     name=PythonName(name),
-                    rows=rows,
+                    rows=plural(rows, "row"),
                     found=len(found),
                 )
             )
@@ -202,8 +202,8 @@ class SurveyDesign:
         groups = " in ".join(filter(None, reversed(parts)))
         head = f"Survey design of {groups}" if groups else "Survey weights"
         return (
-            f"{head}: design effect {self.effect:.3g}, so {self.records:,.0f} records count as "
-            f"{self.effective:,.0f}."
+            f"{head}: design effect {self.effect:.3g}, so {plural(round(self.records), 'record')} "
+            f"count as {self.effective:,.0f}."
         )
 
     def scale(self, weight: FloatArray) -> FloatArray:

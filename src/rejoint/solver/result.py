@@ -13,7 +13,7 @@ from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.search import best_run, is_interrupted
 from rejoint.solver.solver import Record, Run, Stop
-from rejoint.text import format_number, plural
+from rejoint.text import cite, format_number, plural
 
 if TYPE_CHECKING:
     from rejoint.estimation.policy import Policy
@@ -261,7 +261,7 @@ class FitResult:
     def _describe_next(self) -> str:
         first, *others = (str(Name(str(name))) for name in self.pmf.domain.names)
         question = f"P({first} | {others[0]})" if others else f"P({first})"
-        return f".pmf.ask({question!r}), .pmf.sample(5), .pmf.save('model.rejoint')"
+        return f".pmf.ask({cite(question)}), .pmf.sample(5), .pmf.save('model.rejoint')"
 
     def __repr__(self) -> str:
         facts = self.facts()

@@ -16,6 +16,7 @@ from rejoint.messages import FitInterrupted
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
+from rejoint.text import cite
 
 T = TypeVar("T")
 OnInterrupt = Literal["raise", "return"]
@@ -38,7 +39,7 @@ def interruptible(session: Session, fit: Callable[[], T], on_interrupt: OnInterr
     'half a fit'
     """
     if on_interrupt not in ("raise", "return"):
-        raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}.")
+        raise ValueError(f"on_interrupt must be 'raise' or 'return', got {cite(on_interrupt)}.")
     try:
         return fit()
     except KeyboardInterrupt as pressed:

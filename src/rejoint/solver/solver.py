@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.text import cite, plural
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class Run:
         numbers = {name: float(frozen[name]) for name in ("objective", "residual", "error")}
         levels, stacked = frozen["levels"], frozen["stacked"]
         if stacked.ndim != 2 or len(stacked) != 1 + sum(levels) or not (stacked >= 0.0).all():
-            raise ValueError(f"a model of {sum(levels):,} levels has shape {stacked.shape}")
+            raise ValueError(f"a model of {plural(sum(levels), 'level')} has shape {stacked.shape}")
         model = Model.from_stacked(Layout(tuple(levels)), stacked)
         records = tuple(thaw_records(frozen))
         return cls(model, **numbers, stop=Stop(frozen["stop"]), records=records)
@@ -298,7 +299,7 @@ def check_needs(solver: Any, problem: Any) -> None:
     missing = missing_needs(solver, problem)
     if missing:
         raise ValueError(
-            f"solver={getattr(solver, 'name', solver)!r} needs {', '.join(missing)}, which "
+            f"solver={cite(getattr(solver, 'name', solver))} needs {', '.join(missing)}, which "
             f"{type(problem).__name__} does not have: choose another solver."
         )
 

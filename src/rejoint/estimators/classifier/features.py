@@ -29,7 +29,7 @@ from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import ColumnRule
 from rejoint.records.records import Records, drop_columns
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_weight
-from rejoint.text import nearest, plural, show
+from rejoint.text import cite, nearest, plural, show
 
 #: How the classifier reads columns: it has its own number of bins, bins columns of more than 15
 #: numbers whatever that is, and needs every column.
@@ -220,7 +220,7 @@ def find_labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     if isinstance(cells, Coded):
         if any(isinstance(label, Bin) for label in cells.labels):
             raise ValueError(
-                f"Target {name!r} has bins as labels, {show(cells.labels)}: make them text, or "
+                f"Target {cite(name)} has bins as labels, {show(cells.labels)}: make them text, or "
                 "numbers that are few."
             )
         labels = np.array(cells.labels)
@@ -228,7 +228,7 @@ def find_labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
             isinstance(label, type(cells.labels[0])) for label in cells.labels
         ):
             raise ValueError(
-                f"Target {name!r} has labels of several types, {show(cells.labels)}: "
+                f"Target {cite(name)} has labels of several types, {show(cells.labels)}: "
                 "make them one type, text or number."
             )
         return labels, np.asarray(cells.codes)
@@ -274,9 +274,9 @@ def label_weight(
                 )
             share = np.array([float(each.get(label, 1.0)) for label in classes.tolist()])
             if not (np.isfinite(share) & (share > 0)).all():
-                raise ValueError(f"class_weight must have weights above zero, got {each!r}.")
+                raise ValueError(f"class_weight must have weights above zero, got {cite(each)}.")
         else:
-            raise ValueError(f"class_weight must be 'balanced', a dict or None, got {each!r}.")
+            raise ValueError(f"class_weight must be 'balanced', a dict or None, got {cite(each)}.")
         found *= np.append(share, 1.0)[labels]
     return found
 
@@ -344,8 +344,9 @@ def refuse_other_type(name: str, labels: NDArray[Any], classes: NDArray[Any]) ->
     if len(labels) and texts[0] != texts[1]:
         kinds = ["text" if text else "numbers" for text in texts]
         raise ValueError(
-            f"The labels of {name!r} are {kinds[0]}, {show(labels[:3].tolist())}, and those of the "
-            f"fit are {kinds[1]}, {show(classes[:3].tolist())}: none can be right. Make them alike."
+            f"The labels of {cite(name)} are {kinds[0]}, {show(labels[:3].tolist())}, and those of "
+            f"the fit are {kinds[1]}, {show(classes[:3].tolist())}: none can be right. Make them "
+            "alike."
         )
 
 
@@ -353,13 +354,13 @@ def check_classes(name: str, classes: NDArray[Any], rows: int) -> None:
     """Raise an error for labels that leave nothing to learn."""
     if len(classes) == 0:
         raise ValueError(
-            f"Target {name!r} has no label in any of {plural(rows, 'row')}: give some rows "
+            f"Target {cite(name)} has no label in any of {plural(rows, 'row')}: give some rows "
             "their label; to learn without labels, use JointPMF."
         )
     if len(classes) == 1:
         raise ValueError(
-            f"Target {name!r} has one class only, {classes[0].item()!r}: there is nothing to tell "
-            "apart. Give rows of at least two classes."
+            f"Target {cite(name)} has one class only, {cite(classes[0].item())}: there is nothing "
+            "to tell apart. Give rows of at least two classes."
         )
 
 
@@ -385,8 +386,8 @@ def split_targets(X: Any, y: Any, targets: Sequence[str] | None = None) -> tuple
     if isinstance(X, list | tuple | np.ndarray) and not (len(X) and isinstance(X[0], dict)):
         if one:
             raise ValueError(
-                f"y is the text {y!r}, but the columns of X have no names: give a frame or a dict "
-                "of columns as X, or one label for each row as y."
+                f"y is the text {cite(y)}, but the columns of X have no names: give a frame or a "
+                "dict of columns as X, or one label for each row as y."
             )
         return X, y  # labels of a table without names
     if isinstance(X, Records):
@@ -398,10 +399,14 @@ def split_targets(X: Any, y: Any, targets: Sequence[str] | None = None) -> tuple
         return X, y  # labels, not names
     for name in wanted:
         if name not in table:
-            others = "" if one else f", and it has {len(wanted)} texts for {plural(rows, 'row')}"
+            others = (
+                ""
+                if one
+                else f", and it has {plural(len(wanted), 'text')} for {plural(rows, 'row')}"
+            )
             raise ValueError(
-                f"y names a column {name!r}, which X does not have{others}: the columns of X are "
-                f"{show(tuple(table))}.{nearest(name, tuple(table))}"
+                f"y names a column {cite(name)}, which X does not have{others}: the columns of X "
+                f"are {show(tuple(table))}.{nearest(name, tuple(table))}"
             )
     if targets is not None and sorted(wanted) != sorted(targets):
         raise ValueError(

@@ -47,7 +47,7 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
 from rejoint.solver.session import Report, Session, one_blas_thread
 from rejoint.solver.solver import Record, Run, Stop
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 #: The kind of rows that miss nothing; others are numbered by ``ClassifierPolicy.missing_limits``.
 COMPLETE = 0
@@ -114,7 +114,7 @@ def fit_classifier(
         weights = np.ones((len(policy.missing_limits) + 2, 1))
         return Fitted((LowRankMember(result.pmf.mixture, targets),), weights, result)
     raise ValueError(
-        f"solver={solver!r} is not supported; use 'auto', 'ml', 'map', 'bayes', or an object: "
+        f"solver={cite(solver)} is not supported; use 'auto', 'ml', 'map', 'bayes', or an object: "
         "estimation.Em() or estimation.Bayes()."
     )
 
@@ -342,7 +342,7 @@ class ClassifierFit:
         """Part B: several classes for each label; rules where these are better by far."""
         if self.classes == 1:
             return plain, False
-        policy, name = self.policy, f"{self.classes} classes for each label"
+        policy, name = self.policy, f"{plural(self.classes, 'class', 'classes')} for each label"
         self.clock.begin(name, 0.35)
         part = self.deviate(plain, name, Form(self.owners(self.classes), common=plain.form.scale))
         part, loss = self.follow(part, policy.class_scales, self.complete_loss)

@@ -44,6 +44,7 @@ from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.log_prob import posteriors
 from rejoint.solver.session import Session, one_blas_thread
+from rejoint.text import cite
 
 T = TypeVar("T")
 
@@ -350,7 +351,7 @@ def check_learner(
     )
     if not fits:
         raise ValueError(
-            f"The learner of {features.domain[n].name!r} in the imputer is incomplete."
+            f"The learner of {cite(features.domain[n].name)} in the imputer is incomplete."
         )
     return found
 

@@ -61,10 +61,13 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Stop
-from rejoint.text import plural, show
+from rejoint.text import cite, plural, show
 
 #: Columns with unknown levels that a warning names one by one.
 MOST_NAMED = 5
+
+#: Numbers from here on, infinity among them, have no mean or square that a float can hold.
+LARGEST_MEAN = 1e150
 
 #: Fewest and most classes of the joint where no rank is given, and how many more records four
 #: times as many take: a third of the square root of their number. Searching for a rank takes five
@@ -299,8 +302,9 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         return np.array(
             [
                 n
-                for n in numeric_values(domain)
-                if kinds.get(domain[n].name) != "nominal"
+                for n, values in numeric_values(domain).items()
+                if np.abs(values).max() < LARGEST_MEAN  # of others only levels are predicted
+                and kinds.get(domain[n].name) != "nominal"
                 and not has_categories(columns.get(domain[n].name))
             ],
             dtype=np.intp,
@@ -442,7 +446,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             raise ValueError("impute: probabilities are for one table only; leave out n_draws.")
         if not isinstance(n_draws, int | np.integer) or n_draws < 1:
             raise ValueError(
-                f"n_draws must be a whole number of tables, at least 1; got {n_draws!r}."
+                f"n_draws must be a whole number of tables, at least 1; got {cite(n_draws)}."
             )
         models = list(self.pmf_.draws.thin(int(n_draws))) or [self.pmf_]
         rng, tables = generator(self.random_state), []
@@ -515,12 +519,12 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         True
         """
         if not 0.0 < level < 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+            raise ValueError(f"level must be between 0 and 1, got {cite(level)}.")
         cell, n = self._cell(X, name)
         if n not in self.numbers_:
             raise ValueError(
-                f"Column {name!r} has no numbers, and so no interval: distribution(X, {name!r}) "
-                "has the probability of each of its levels."
+                f"Column {cite(name)} has no numbers, and so no interval: distribution(X, "
+                f"{cite(name)}) has the probability of each of its levels."
             )
         spread, table = cell.spread, cell.values
         if spread is None or table is None:
@@ -600,7 +604,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             }
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"The settings of the imputer in the file are incomplete: {error!r}."
+                f"The settings of the imputer in the file are incomplete: {cite(error)}."
             ) from error
         imputer._empty = tuple(places["empty"].tolist())
         imputer.indicator_features_, imputer.numbers_ = (
@@ -673,11 +677,11 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     def _check_method(self) -> None:
         if self.method not in ("mode", "draw", "expect"):
-            raise ValueError(f"method must be 'expect', 'mode' or 'draw', not {self.method!r}.")
+            raise ValueError(f"method must be 'expect', 'mode' or 'draw', not {cite(self.method)}.")
         if self.joint and self.method != "mode":
             raise ValueError(
-                f"joint=True asks for the most probable combination, method={self.method!r} for "
-                "something else: draws are joint anyway, expectations are of one cell each."
+                f"joint=True asks for the most probable combination, method={cite(self.method)} "
+                "for something else: draws are joint anyway, expectations are of one cell each."
             )
 
     def __sklearn_tags__(self) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import t
 
 from rejoint.arrays import FloatArray
+from rejoint.text import cite
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,9 @@ class PooledEstimate:
     def __getitem__(self, name: str) -> "PooledEstimate":
         """Return one of the estimates by its name."""
         if self.names is None or name not in self.names:
-            raise KeyError(f"There is no estimate {name!r}; there are {self.names or 'no names'}.")
+            raise KeyError(
+                f"There is no estimate {cite(name)}; there are {self.names or 'no names'}."
+            )
         at = self.names.index(name)
         fields = ("estimate", "std_error", "low", "high", "df", "missing_information")
         own: dict[str, Any] = {key: float(getattr(self, key)[at]) for key in fields}
@@ -106,7 +109,7 @@ def pool(
     2.1
     """
     if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+        raise ValueError(f"level must be between 0 and 1, got {cite(level)}.")
     names, found = _read("estimates", estimates)
     named, within = _read("variances", variances)
     if names != named or found.shape != within.shape:

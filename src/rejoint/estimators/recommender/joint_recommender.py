@@ -45,7 +45,7 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
-from rejoint.text import plural, show
+from rejoint.text import cite, plural, show
 
 NOT_CHOSEN = "not chosen"
 """The level of an item that is not chosen, in a user's joint of choices and ratings."""
@@ -269,7 +269,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         if self.feedback not in ("explicit", "implicit"):
             raise ValueError(
-                f"feedback={self.feedback!r} is not supported; use 'explicit' or 'implicit'."
+                f"feedback={cite(self.feedback)} is not supported; use 'explicit' or 'implicit'."
             )
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -567,7 +567,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         check_is_fitted(self)
         if by not in ("score", "probability", "like", "expected"):
             raise ValueError(
-                f"by={by!r} is not supported; use 'score', 'probability', 'like' or 'expected'."
+                f"by={cite(by)} is not supported; use 'score', 'probability', 'like' or 'expected'."
             )
         people, known = self._find(user, features)
         items = self._open_items(known, exclude_seen, among)
@@ -630,12 +630,12 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if by not in ("probability", "like"):
-            raise ValueError(f"by={by!r} is not supported; use 'probability' or 'like'.")
+            raise ValueError(f"by={cite(by)} is not supported; use 'probability' or 'like'.")
         people, known = self._find(user, features)
         open_items = self._open_items(known, exclude_seen, among)
         if check_positive_int("k", k) > len(open_items):
             raise ValueError(
-                f"A bundle of {k} items was requested, but {len(open_items)} are left."
+                f"A bundle of {plural(k, 'item')} was requested, but {len(open_items)} are left."
             )
         chosen, likes = self._class_shares(people, threshold, open_items)
         shares = (likes if by == "like" else chosen * likes).T
@@ -1082,7 +1082,9 @@ def check_names(items: Any) -> None:
     names = [str(item) for item in items]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"Two items are called {twice!r} as text: give them names that differ.")
+        raise ValueError(
+            f"Two items are called {cite(twice)} as text: give them names that differ."
+        )
 
 
 def hold_out(known: Any, users: IntArray, cells: IntArray) -> Any:

@@ -22,7 +22,7 @@ from rejoint.domain.labels import is_missing, native, natural_order
 from rejoint.estimators.sklearn_input import is_frame
 from rejoint.messages import Argument, Message, remark
 from rejoint.records.sparse import SparseRecords
-from rejoint.text import nearest, show
+from rejoint.text import cite, nearest, plural, show
 
 #: Distinct ratings that are kept as levels, and the number of bins where there are more.
 MOST_LEVELS, RATING_BINS = 20, 10
@@ -49,7 +49,7 @@ class RatingLevels:
         """Return the level of one rating; an error if there is none."""
         found = int(self.encode(np.array([rating]))[0])
         if found < 0:
-            raise ValueError(f"Item {item!r}: rating {rating:g} is not among {self.words}.")
+            raise ValueError(f"Item {cite(item)}: rating {rating:g} is not among {self.words}.")
         return found
 
     @property
@@ -70,7 +70,7 @@ class RatingLevels:
         found = int(np.searchsorted(self.values, threshold))
         if found == len(self.values):
             raise ValueError(
-                f"threshold={threshold!r} is above the highest rating, {self.values[-1]:g}."
+                f"threshold={cite(threshold)} is above the highest rating, {self.values[-1]:g}."
             )
         return found
 
@@ -107,8 +107,8 @@ def find_levels(ratings: FloatArray, *, half_up: bool, implicit: bool) -> Rating
     edges = edges[used[1:] - 1]  # an empty bin goes to its neighbour below
     means = np.bincount(codes, weights=ratings) / np.bincount(codes)
     remark(
-        f"Ratings have {len(values):,} distinct values: binned into {len(means)} levels with about "
-        "equally many ratings each. Round them for levels of your own."
+        f"Ratings have {len(values):,} distinct values: binned into {plural(len(means), 'level')} "
+        "with about equally many ratings each. Round them for levels of your own."
     )
     return RatingLevels(means, edges, half_up=half_up)
 
@@ -154,7 +154,7 @@ class Ids:
             more = (
                 "; for a new user give the ratings: {item: rating}" if self.noun == "user" else ""
             )
-            raise KeyError(f"{self.noun} {label!r} was not in the fit{more}.{near}")
+            raise KeyError(f"{self.noun} {cite(label)} was not in the fit{more}.{near}")
         return found
 
     def all_places(self, labels: Sequence[Any] | NDArray[Any]) -> IntArray:
@@ -245,12 +245,13 @@ def check_named(names: list[Any], columns: Sequence[Any]) -> None:
     if isinstance(columns, str) or len(columns) not in (2, 3):
         raise ValueError(
             "columns names the columns of user, item and rating (or of user and item for "
-            f"feedback='implicit'), for instance ('userId', 'movieId', 'rating'); got {columns!r}."
+            "feedback='implicit'), for instance ('userId', 'movieId', 'rating'); got "
+            f"{cite(columns)}."
         )
     for column in columns:
         if column not in names:
             raise ValueError(
-                f"columns has {column!r}, but X has {show(names)}.{nearest(column, names)}"
+                f"columns has {cite(column)}, but X has {show(names)}.{nearest(column, names)}"
             )
 
 
@@ -267,9 +268,9 @@ def guess_columns(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] |
     if len(names) in (needed, 3) and text[2:] != [True]:
         return names
     raise ValueError(
-        f"X has text in column {names[text.index(True)]!r}, so it is not a table of users x items, "
-        f"and which columns hold user, item, rating is not clear from {show(names)}: specify "
-        "columns=(user, item, rating)."
+        f"X has text in column {cite(names[text.index(True)])}, so it is not a table of users x "
+        f"items, and which columns hold user, item, rating is not clear from {show(names)}: "
+        "specify columns=(user, item, rating)."
     )
 
 
@@ -378,8 +379,8 @@ def _from_rows(user: Any, item: Any, rating: Any) -> Ratings:
     _, last = np.unique(key[::-1], return_index=True)
     if len(last) < len(key):
         remark(
-            f"{len(key) - len(last):,} of {len(key):,} rows rate an item that the same user has "
-            "rated in another row: the last one counts."
+            f"{len(key) - len(last):,} of {plural(len(key), 'row')} rate an item that the same "
+            "user has rated in another row: the last one counts."
         )
     chosen = len(key) - 1 - last
     return Ratings(user_places[chosen], item_places[chosen], ratings[chosen], users, items)
@@ -401,7 +402,9 @@ def places_of(values: Any) -> tuple[NDArray[Any], IntArray]:
 def _from_sparse(X: Any) -> Ratings:
     """Read a sparse matrix: stored cells are observed, zeros included."""
     if len(X.shape) != 2:
-        raise ValueError(f"A sparse X must be users x items; got {len(X.shape)} dimensions.")
+        raise ValueError(
+            f"A sparse X must be users x items; got {plural(len(X.shape), 'dimension')}."
+        )
     coo = sparse.coo_array(X)
     user, item = coo.coords[0].astype(np.intp), coo.coords[1].astype(np.intp)
     if len(np.unique(user * X.shape[1] + item)) < len(user):
@@ -420,7 +423,7 @@ def _from_table(X: Any) -> Ratings:
     """Read a table of users x items; NaN and None are unseen."""
     if has_columns(X):
         frame = open_frame(X)
-        columns = [as_numbers(column, f"column {name!r}") for name, column in frame.items()]
+        columns = [as_numbers(column, f"column {cite(name)}") for name, column in frame.items()]
         table = np.column_stack(columns) if columns else np.empty((0, 0))
         items = as_labels(list(frame))
         users = as_labels(X.index) if hasattr(X, "iloc") else np.arange(len(table)).astype(object)
@@ -511,7 +514,9 @@ class FeatureTable:
         for i, row in enumerate(rows):
             for name, value in row.items():
                 if str(name) not in known:
-                    raise KeyError(f"There is no feature {name!r}; the features are {show(known)}.")
+                    raise KeyError(
+                        f"There is no feature {cite(name)}; the features are {show(known)}."
+                    )
                 if _is_absent(value):
                     continue
                 if str(name) in self.numbers:
@@ -544,8 +549,8 @@ def read_features(features: Any, ids: Sequence[Hashable], noun: str) -> dict[Any
         rows = list(features)
         if len(rows) != len(ids):
             raise ValueError(
-                f"{noun}_features has {len(rows):,} rows for {len(ids):,} {noun}s: give one row "
-                f"for each {noun}, or a mapping of {noun}s to their features."
+                f"{noun}_features has {plural(len(rows), 'row')} for {len(ids):,} {noun}s: give "
+                f"one row for each {noun}, or a mapping of {noun}s to their features."
             )
         found = {key: _as_row(row) for key, row in zip(ids, rows, strict=True)}
     return found

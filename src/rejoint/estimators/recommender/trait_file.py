@@ -18,6 +18,7 @@ from rejoint.estimators.recommender.trait_model import (
 )
 from rejoint.estimators.recommender.traits import TraitPolicy, as_cells
 from rejoint.io.model_file import SavedEstimator, check_axes
+from rejoint.text import cite
 
 KIND = "recommender"
 
@@ -51,7 +52,7 @@ def to_saved(
     for noun in ("users", "items"):
         bad = [i for i in settings[noun] if not isinstance(i, str | int | float)]
         if bad:
-            raise ValueError(f"Ids of {noun} in files are text or numbers; got {bad[0]!r}.")
+            raise ValueError(f"Ids of {noun} in files are text or numbers; got {cite(bad[0])}.")
     arrays = {f"choice_{f.name}": getattr(model.choices, f.name) for f in fields(ChoiceModel)}
     arrays["choice_users"] = people.choices
     policy = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(model.policy).items()}
@@ -129,9 +130,9 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     kinds: dict[str, Any] = {"half_up": bool, "rated": bool, "users": list, "items": list}
     for key, kind in {**kinds, "policy": dict}.items():
         if not isinstance(settings[key], kind):
-            raise TypeError(f"{key} is {settings[key]!r}"[:80])
+            raise TypeError(f"{key} is {cite(settings[key])}"[:80])
     if settings["feedback"] not in ("explicit", "implicit"):
-        raise ValueError(f"feedback is {settings['feedback']!r}"[:80])
+        raise ValueError(f"feedback is {cite(settings['feedback'])}"[:80])
     if settings["rated"] != (settings["feedback"] == "explicit"):
         raise ValueError("it has ratings, or no ratings, against its feedback")
     hints = get_type_hints(TraitPolicy)
@@ -139,7 +140,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         pair = isinstance(value, list) and all(type(x) is int and x > 0 for x in value)
         number = type(value) in (int, float) and value > 0
         if key not in hints or not (pair if "tuple" in str(hints[key]) else number):
-            raise ValueError(f"{key} of its policy is {value!r}"[:80])
+            raise ValueError(f"{key} of its policy is {cite(value)}"[:80])
 
 
 def check_arrays(arrays: Arrays, settings: Mapping[str, Any]) -> dict[str, int]:
