@@ -24,6 +24,7 @@ from rejoint.estimation.pair_tables import (
     divide,
     excess,
     find_gaps,
+    misfit_factors,
     move,
     normalize_blocks,
     pair_shares,
@@ -171,7 +172,7 @@ def test_chance_alone_is_no_gap():
     other = Model.of([1.0], [part @ model.weights[:, None] for part in model.parts])
     gaps = find_gaps(data, tables, other)
     assert gaps
-    worst = np.unravel_index(np.argmax(np.triu(excess(tables, other))), (3, 3))
+    worst = np.unravel_index(np.argmax(np.triu(excess(tables, other, 2.0))), (3, 3))
     assert {gap.names for gap in gaps if len(gap.names) == 2} >= {
         tuple(domain.names[n] for n in worst)
     }
@@ -370,7 +371,7 @@ def test_few_records_show_the_misfit_of_ordered_levels():
     steps = np.arange(15)
     truth, model = (
         Model.of([0.5, 0.5], [np.eye(2), np.stack([up / up.sum(), up[::-1] / up.sum()], axis=1)])
-        for up in (np.exp(0.25 * steps), np.exp(0.1 * steps))
+        for up in (np.exp(0.17 * steps), np.exp(0.1 * steps))
     )
 
     def above(shares):
@@ -381,6 +382,43 @@ def test_few_records_show_the_misfit_of_ordered_levels():
     assert above(labels.target.shares) == pytest.approx(own)
     assert above(numbers.target.shares) > own + 0.3 * (counted - own)
     np.testing.assert_allclose(block_sums(model.layout, numbers.target.shares), 1 - np.eye(2))
+
+
+# --- factors of misfit ----------------------------------------------------------------------------
+
+
+def test_factors_of_tables_learn_from_each_other():
+    """Tables of one degree of freedom each: alone they say little of a factor that all share."""
+    rng = np.random.default_rng(0)
+    free = np.ones((12, 12))
+    noise = np.triu(rng.chisquare(1, (12, 12)), 1)
+    statistic = 2.0 * (noise + noise.T)
+    held = ~np.eye(12, dtype=bool)
+    found = misfit_factors(statistic, free, held)[held]
+    assert np.abs(found - 2.0).mean() < 0.6 * np.abs(statistic[held] - 2.0).mean()
+
+
+def test_a_table_that_differs_keeps_its_factor():
+    statistic = np.full((8, 8), 10.0)
+    statistic[0, 1] = statistic[1, 0] = 200.0
+    found = misfit_factors(statistic, np.full((8, 8), 10.0), ~np.eye(8, dtype=bool))
+    assert found[0, 1] > 5.0
+    assert found[2, 3] < 1.5
+
+
+def test_shares_of_one_variable_are_no_misfit():
+    """How variables depend is judged: draws that differ in shares alone do not hide it."""
+    rng = np.random.default_rng(0)
+    even = Model.of([1.0], [[[0.5], [0.5]]] * 2)
+    draws = [Model.of([1.0], [[[a], [1 - a]] for a in rng.normal(0.5, 0.05, 2)]) for _ in range(40)]
+    tables = PairTables(even.layout, pair_shares(even), 100.0 * (1 - np.eye(2)))
+    shifted = PairTables(
+        even.layout, pair_shares(Model.of([1.0], [[[0.6], [0.4]]] * 2)), tables.records
+    )
+    both = pair_shares(Model.of([0.5, 0.5], [[[0.6, 0.4], [0.4, 0.6]]] * 2))
+    depends = PairTables(even.layout, both, 100.0 * tables.records)
+    assert not Misfit.of(shifted, even, draws, [False] * 2).trust.any()
+    assert Misfit.of(depends, even, draws, [False] * 2).trust[0, 1] > 0.5
 
 
 # --- rank one -------------------------------------------------------------------------------------

@@ -219,7 +219,7 @@ CASES = {
     "few_chains": (2, "default", {"sure_errors": -50.0, "run_off_cells": 3e8}),
     "sweeps_tried": ((10, 20), "default"),
     "run_off_cells": (0.0, "default"),
-    "mode_cells": (0.0, "default"),
+    "mode_cells": (0.0, "default", {"sure_errors": -50.0}),
     "sure_errors": (-50.0, "default"),
     "largest_best": (0, "search"),
     "refine_steps": (1, "search"),

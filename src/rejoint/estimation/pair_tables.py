@@ -41,9 +41,6 @@ MOMENT_CELLS, FEWEST_MODELS = 4_000_000_000, 8
 #: Share of the degrees of freedom of a table that a model leaves at the least.
 LEAST_FREEDOM = 0.3
 
-#: Precision around the model's table in units of what the misfit suggests.
-PRECISION = 0.5
-
 #: Variables of the tables of three that are compared, and cells of the largest.
 MOST_IN_TRIPLES, LARGEST_TRIPLE = 6, 10_000
 
@@ -153,8 +150,29 @@ def pair_shares(model: Model) -> FloatArray:
     return np.asarray((model.factors * model.weights) @ model.factors.T * apart(model.layout))
 
 
-def table_variance(models: Sequence[Model]) -> FloatArray:
+def association(layout: Layout, mean: FloatArray, gap: FloatArray) -> FloatArray:
+    """What tables differ by from a model's, less what their one-variable margins differ by, (L, L).
+
+    Examples
+    --------
+    >>> flat = np.kron([[0.0, 1.0], [1.0, 0.0]], np.full((2, 2), 0.25))
+    >>> margins = flat * np.array([1.2, 0.8, 1.0, 1.0])[:, None] - flat
+    >>> association(Layout((2, 2)), flat, margins)[:2, 2:].round(6) + 0.0
+    array([[0., 0.],
+           [0., 0.]])
+    """
+    first, sums = layout.offsets[:-1], block_sums(layout, mean)
+    share = np.add.reduceat(mean, first, axis=1) / layout.expand(np.where(sums > 0, sums, 1.0))
+    rows = layout.expand(np.add.reduceat(gap, first, axis=1).T).T
+    columns = layout.expand(share.T)
+    margins = rows * columns
+    return np.asarray((gap - margins - margins.T) * apart(layout))
+
+
+def table_variance(models: Sequence[Model], mean: FloatArray | None = None) -> FloatArray:
     """Variance over some models of all their tables of two variables, (L, L).
+
+    Given tables of a model, the variance is that of associations around it.
 
     Examples
     --------
@@ -168,6 +186,8 @@ def table_variance(models: Sequence[Model]) -> FloatArray:
     total, squares = np.zeros((size, size)), np.zeros((size, size))
     for model in models:
         found = pair_shares(model)
+        if mean is not None:
+            found = association(model.layout, mean, found - mean)
         total += found
         squares += found**2
     return np.maximum(squares - total**2 / len(models), 0.0) / max(len(models) - 1, 1)
@@ -297,11 +317,10 @@ def scale_up(
     own = layout.expand(np.arange(len(held)))
     rows = np.add.reduceat(gap, first, axis=1)[np.arange(layout.size), other[own]]
     level = np.add.reduceat(found, first, axis=1)[np.arange(layout.size), other[own]]
-    margins = np.outer(rows, level) + np.outer(level, rows)
     alone = rows * multiples(total, held)[own]
     scaled = np.outer(alone, level) + np.outer(level, alone)
     scale = expand_blocks(layout, multiples(total, both))
-    shares = found + (gap - margins) * scale + scaled
+    shares = found + association(layout, found, gap) * scale + scaled
     return normalize_blocks(layout, np.maximum(shares, 0.0) * apart(layout))
 
 
@@ -397,8 +416,7 @@ class Misfit:
         judged: list[Misfit] = []
         for groups in resolutions(tables.layout, ordered):
             own = PairTables(groups.layout, groups.sum(tables.shares), tables.records)
-            variance = table_variance([groups.merge(draw) for draw in draws])
-            judged.append(cls.judge(own, groups.sum(shares), variance))
+            judged.append(cls.judge(own, groups.sum(shares), [groups.merge(d) for d in draws]))
             trust = expand_blocks(groups.layout, judged[-1].trust)
             blend = trust * own.shares + (1.0 - trust) * groups.sum(target)
             target = groups.scale(target, blend)
@@ -409,44 +427,77 @@ class Misfit:
         )
 
     @classmethod
-    def judge(cls, tables: PairTables, mean: FloatArray, variance: FloatArray) -> "Misfit":
-        """Judge tables by those of a model and their variance, at one resolution.
+    def judge(cls, tables: PairTables, mean: FloatArray, draws: Sequence[Model]) -> "Misfit":
+        """Judge tables by those of a model and their variance over draws, at one resolution.
 
-        The chi-square statistic of a table, over the degrees of freedom that the model does not
-        spend on it, is the factor ``phi`` by which the records are further from the model than by
-        chance. If the truth is a Dirichlet variable of precision ``k`` around the model's table,
-        ``phi = 1 + (N - phi) / k``, and the truth given the records has the mean
-        ``(N records + k model) / (N + k)``.
+        A model meets shares of one variable anyway; what is judged is how two of them depend. The
+        chi-square statistic of that, over the degrees of freedom that the model does not spend on
+        it, is the factor ``phi`` by which the records are further from the model than by chance
+        (:func:`misfit_factors` makes it less noisy). If the truth is a Dirichlet variable of
+        precision ``k`` around the model's table, ``phi = 1 + (N - phi) / k``, and the truth given
+        the records has the mean ``(N records + k model) / (N + k)``.
         """
         layout, records = tables.layout, tables.records
-        expected = mean * expand_blocks(layout, records)
-        own = apart(layout)
+        size, own = expand_blocks(layout, records), apart(layout)
+        expected = mean * size
         common = (expected >= 1.0) & own
         rest = own & ~common  # rare cells count as one
+        gap = association(layout, mean, tables.shares - mean) * size
         rest_expected = block_sums(layout, expected * rest)
-        rest_counts = block_sums(layout, tables.counts * rest)
-        gap = (tables.counts - expected) ** 2 / np.maximum(expected, 0.5)
-        rest_gap = (rest_counts - rest_expected) ** 2 / np.maximum(rest_expected, 0.5)
+        rest_gap = block_sums(layout, gap * rest) ** 2 / np.maximum(rest_expected, 0.5)
         pooled = rest_expected >= 0.5
-        statistic = block_sums(layout, gap * common) + rest_gap * pooled
-        freedom = np.maximum(block_sums(layout, common.astype(float)) + pooled - 1.0, 1.0)
-        unit = expand_blocks(layout, records) / np.maximum(mean, 1e-300) * common
-        spent = block_sums(layout, unit * variance)
+        common_gap = gap**2 / np.maximum(expected, 0.5) * common
+        statistic = block_sums(layout, common_gap) + rest_gap * pooled
+        first = layout.offsets[:-1]
+        rows = np.add.reduceat(np.logical_or.reduceat(common, first, axis=1), first, dtype=float)
+        cells = block_sums(layout, common.astype(float)) + pooled
+        freedom = np.maximum(cells - rows - rows.T + 1.0, 1.0)
+        unit = size / np.maximum(mean, 1e-300) * common
+        spent = block_sums(layout, unit * table_variance(draws, mean))
         left = np.maximum(freedom - spent, LEAST_FREEDOM * freedom)
-        phi = statistic / left
-        beyond = (phi > 1.0) & (records > 0)
-        excess = np.where(beyond, phi - 1.0, 1.0)
-        precision = PRECISION * np.maximum((records - phi) / excess, 1.0)
-        trust = np.where(beyond, records / (records + precision), 0.0)
         held = records > 0
+        phi = misfit_factors(statistic, left, held)
+        beyond = (phi > 1.0) & held
+        precision = np.maximum((records - phi) / np.where(beyond, phi - 1.0, 1.0), 1.0)
+        trust = np.where(beyond, records / (records + precision), 0.0)
         free = max(float(left[held].sum()) / 2, 1.0)  # each table is there twice
-        fits = float(statistic[held].sum()) / 2 <= free + np.sqrt(2.0 * free)
-        wanted = float(np.sum(trust * freedom + (1.0 - trust) * spent))
-        total = float(spent.sum())
+        fits = float(statistic[held].sum()) / 2 <= free + 2.0 * np.sqrt(2.0 * free)
+        total = float(np.vdot(unit, table_variance(draws)))
+        wanted = total + float(np.sum(trust * np.maximum(freedom - spent, 0.0)))
         return cls(tables, trust, fits, total, wanted / total if total > 0.0 else 0.0, unit)
 
 
-def excess(tables: PairTables, model: Model, errors: float = 2.0) -> FloatArray:
+def misfit_factors(
+    statistic: FloatArray, freedom: FloatArray, held: NDArray[np.bool_]
+) -> FloatArray:
+    """Factors by which tables are further from a model than by chance, (N, N).
+
+    The statistic of one table, over its degrees of freedom, is noisy where these are few. What all
+    tables of a variable show is not, so that each factor is shrunk towards the product of those of
+    its two variables (over that of all tables), by as much as factors differ from it by chance.
+
+    Examples
+    --------
+    >>> held = ~np.eye(3, dtype=bool)
+    >>> misfit_factors(np.where(held, 8.0, 0.0), np.full((3, 3), 4.0), held)[0, 1]
+    np.float64(2.0)
+    >>> alike = np.array([[0.0, 3.0, 5.0], [3.0, 0.0, 4.0], [5.0, 4.0, 0.0]])
+    >>> misfit_factors(alike, np.full((3, 3), 4.0), held)[0].round(2)
+    array([1.  , 0.88, 1.12])
+    """
+    own = np.where(held, statistic, 0.0)
+    chance = np.where(held, freedom, 0.0)
+    row = own.sum(axis=1) / np.maximum(chance.sum(axis=1), 1e-300)
+    center = np.outer(row, row) / max(own.sum() / max(chance.sum(), 1e-300), 1e-300)
+    factor = statistic / freedom
+    noise = 2.0 * np.maximum(center, 1.0) ** 2 / freedom
+    weight = held / noise
+    spread = np.sum(weight * ((factor - center) ** 2 - noise)) / max(weight.sum(), 1e-300)
+    between = max(float(spread), 0.0)
+    return np.asarray(center + between / (between + noise) * (factor - center))
+
+
+def excess(tables: PairTables, model: Model, errors: float) -> FloatArray:
     """Chi-square statistic of each table against a model, beyond chance, (N, N).
 
     Chance is the mean of the statistic and some standard deviations.
@@ -479,7 +530,8 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
     if not target.records.any():
         return model
     for _ in range(policy.pair_rounds):
-        beyond = excess(target, model).sum(axis=1) / np.asarray(target.layout.levels)
+        # Chance is in the target already, so that the mean of the statistic is enough.
+        beyond = excess(target, model, 0.0).sum(axis=1) / np.asarray(target.layout.levels)
         worst = int(np.argmax(beyond))
         if not beyond[worst] > 0.0:
             break
