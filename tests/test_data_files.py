@@ -231,7 +231,7 @@ def test_identifiers_are_refused_in_chunks_too(tmp_path):
         ("", r"a\.csv is empty: it has neither a header nor rows"),
         ("\n\n", r"a\.csv is empty"),
         ("a,b\n", r"has no rows.* levels cannot be seen; give a domain"),
-        ("a,b\nx,1\ny\n", r"a\.csv, line 3: 1 cells, but the header \(line 1\) has 2"),
+        ("a,b\nx,1\ny\n", r"a\.csv, line 3: 1 cell, but the header \(line 1\) has 2"),
         ("a,b\nx,1\ny,2,3\n", r"line 3: 3 cells, but the header .* delimiter \(','\)"),
         ('a,b\n"x,1\ny,2\n', r"line 3: .*Quotes must come in pairs"),
         ('a,b\n"x"z,1\n', r"line 2: .*Quotes must come in pairs"),

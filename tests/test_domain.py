@@ -237,7 +237,7 @@ class TestVariable:
             (("x", (Bin(1, 2), Bin(0, 1))), ValueError, "increasing order"),
             (("x", (Bin(1, 1),)), ValueError, "increasing order"),
             (("x", ("a",), "nominal", (1,)), ValueError, "only binned ones have representatives"),
-            (("x", (Bin(0, 1),), "binned", (1, 2)), ValueError, "1 bins: it needs one finite"),
+            (("x", (Bin(0, 1),), "binned", (1, 2)), ValueError, "1 bin: it needs one finite"),
         ],
     )
     def test_refused(self, arguments, error, words):

@@ -697,7 +697,7 @@ def test_a_model_of_certain_variables_alone(tmp_path):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"meta": {"certain": [0]}}, r"1 variables but states of shape \(2, 600\)"),
+        ({"meta": {"certain": [0]}}, r"1 variable but states of shape \(2, 600\)"),
         ({"meta": {"certain": [0, 99]}}, "'certain' is not a list of variables"),
         ({"meta": {"certain": [2, 0]}}, "'certain' is not a list of variables"),
         ({"meta": {"certain": None}}, "'certain' is not a list of variables"),

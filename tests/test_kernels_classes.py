@@ -338,7 +338,7 @@ def test_what_does_not_fit_together_is_refused():
         with pytest.raises(kind, match=words):
             kernels.class_pass(codes, weight, weights, factors, levels)
 
-    refused(ValueError, r"shape \(4, 2\), but there are 1 variables", levels=[5])
+    refused(ValueError, r"shape \(4, 2\), but there are 1 variable", levels=[5])
     refused(
         ValueError, r"factors have shape \(5, 2\); levels and weights need \(7, 2\)", levels=[3, 4]
     )

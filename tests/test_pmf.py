@@ -262,7 +262,7 @@ def test_what_is_no_model_is_refused(weights, factors, words):
 
 
 def test_the_domain_must_fit():
-    with pytest.raises(ValueError, match="1 factors for a domain of 4 variables"):
+    with pytest.raises(ValueError, match="1 factor for a domain of 4 variables"):
         rj.LowRankPMF([1.0], [[[1.0]]], DOMAIN)
     with pytest.raises(ValueError, match=r"Factor of 'b' has shape \(3, 1\)"):
         rj.LowRankPMF([1.0], [[[1 / 3]] * 3] * 4, DOMAIN)

@@ -126,7 +126,7 @@ class TestTrusted:
         assert r.take([2, 0]).sample_weight.tolist() == [3, 1]
         assert r.take(np.array([True, False, True])).codes.tolist() == [[0, 1, -1], [1, 2, 0]]
         assert r.take([1], [7]).sample_weight.tolist() == [7]
-        with pytest.raises(ValueError, match="one number for each of the 1 rows"):
+        with pytest.raises(ValueError, match="one number for each of the 1 row,"):
             r.take([1], [7, 8])
 
 

@@ -242,7 +242,7 @@ class TestSpecialColumns:
         ("data.csv", TypeError, "not of 'data.csv': read the file first"),
         ([1, 2], TypeError, "row 0 of this list is the int 1, neither a dict nor a row"),
         (["ab"], TypeError, "row 0 of this list is the str 'ab'"),
-        ([[1, 2], [3]], ValueError, "Row 1 has 1 cells, row 0 has 2"),
+        ([[1, 2], [3]], ValueError, "Row 1 has 1 cell, row 0 has 2"),
         ([{"a": 1}, [1]], TypeError, "Row 1 is a list among dicts"),
         ({"a": [1], "b": [1, 2]}, ValueError, "different numbers of rows: 'a' 1, 'b' 2"),
         ({"a": "x", "b": "y"}, TypeError, "'a' must be a column .* a list of one dict"),

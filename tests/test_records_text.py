@@ -166,7 +166,7 @@ def test_a_fault_far_into_a_file_has_its_line(engine, tmp_path, monkeypatch):
     use(monkeypatch, engine, 2**16)
     path = tmp_path / "a.csv"
     path.write_text("a,b\n" + "x,1\n" * 100_000 + "x\n" + "y,2\n" * 10)
-    with pytest.raises(ValueError, match="line 100002: 1 cells, but the header"):
+    with pytest.raises(ValueError, match="line 100002: 1 cell, but the header"):
         rj.read(path)
     path.write_text("a,b\n" + "x,1\n" * 100_000 + 'y,"2\n' + "y,2\n" * 10)
     with pytest.raises(ValueError, match="line 100012: unexpected end of data"):

@@ -8,7 +8,7 @@ WRONG = [
     # files
     (1, ["fit", "nowhere.csv", "-o", "x"], "No file 'nowhere.csv': check the name"),
     (1, ["fit", "empty.csv", "-o", "x"], "empty.csv is empty"),
-    (1, ["fit", "ragged.csv", "-o", "x"], "ragged.csv, line 3: 1 cells, but the header"),
+    (1, ["fit", "ragged.csv", "-o", "x"], "ragged.csv, line 3: 1 cell, but the header"),
     (1, ["fit", "ragged.csv", "-o", "x"], "or use --delimiter."),
     (1, ["fit", "cut.csv.gz", "-o", "x"], "the gzip file is cut short or corrupt"),
     (1, ["fit", "patients.csv", "-o", "no/such/x", "--rank", "1"], "there is no folder"),

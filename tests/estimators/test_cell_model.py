@@ -465,7 +465,7 @@ def test_a_broken_file_is_refused(tmp_path):
         rj.load(broken(lambda part: part["settings"].update(numbers=[99])))
     with pytest.raises(ValueError, match="do not fit together"):
         rj.load(broken(lambda part: part["arrays"].pop("mean")))
-    with pytest.raises(ValueError, match="mean is not an array of 1 axes"):
+    with pytest.raises(ValueError, match="mean is not an array of 1 axis"):
         rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[2, 0], values=[])))
     with pytest.raises(ValueError, match="corrupt"):
         rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[7, 7])))
