@@ -361,7 +361,7 @@ def test_frozen_and_pickled():
 
 
 def test_cells_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="have 4 cells together, but flat has shape"):
+    with pytest.raises(ValueError, match="4 cells in 1 table, but flat has shape"):
         Marginals(rj.Domain.of_shape([2, 2]), ((0, 1),), np.ones(5))
 
 

@@ -132,7 +132,7 @@ def list_of(item: Schema, *, size: int | None = None) -> Schema:
     >>> list_of(text(), size=2)(["a"], "its pair")
     Traceback (most recent call last):
     ...
-    rejoint.io.schema.SchemaError: its pair has 1 items, not 2
+    rejoint.io.schema.SchemaError: its pair has 1 item, not 2
     """
 
     def check(value: Any, where: str) -> Any:
