@@ -376,7 +376,7 @@ ENTRY = {"file": "0_a__b-944a8cab.csv", "variables": ["a"], "numbers": "count", 
     [
         ({"schema": 9}, "schema version 9; this rejoint reads versions up to 1: update"),
         ({"domain": {}}, "is not in the format of rejoint"),
-        ({"tables": [{**ENTRY, "file": "../x.csv"}]}, "which is not in its folder"),
+        ({"tables": [{**ENTRY, "file": "../x.csv"}]}, "which is not a file of its folder"),
         ({"tables": [ENTRY]}, "header does not match"),
         ({"tables": [{**ENTRY, "weight": "1"}]}, "'weight' of item 1 of .* expected a number"),
         ({"schema": None}, "'schema' of tables.json is null, expected a whole number"),

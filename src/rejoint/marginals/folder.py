@@ -320,8 +320,9 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 
 def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[np.float64]:
     file = str(entry["file"])
-    if Path(file).name != file:
-        raise ValueError(f"'{folder / MANIFEST}' names '{file}', which is not in its folder.")
+    if not file or Path(file).name != file or (folder / file).is_dir():
+        where = f"'{folder / MANIFEST}' names '{file}'"
+        raise ValueError(f"{where}, which is not a file of its folder.")
     variables = [domain[name] for name in entry["variables"]]
     codes: list[dict[str, int]] = [
         {str(level): i for i, level in enumerate(v.levels)} for v in variables
