@@ -169,25 +169,21 @@ def association(layout: Layout, mean: FloatArray, gap: FloatArray) -> FloatArray
     return np.asarray((gap - margins - margins.T) * apart(layout))
 
 
-def table_variance(models: Sequence[Model], mean: FloatArray | None = None) -> FloatArray:
-    """Variance over some models of all their tables of two variables, (L, L).
-
-    Given tables of a model, the variance is that of associations around it.
+def table_variance(models: Sequence[Model], mean: FloatArray) -> FloatArray:
+    """Variance over some models of how variables depend in all their tables of two, (L, L).
 
     Examples
     --------
-    >>> two = [Model.of([1.0], [[[a], [1 - a]], [[1.0]]]) for a in (0.2, 0.4)]
-    >>> table_variance(two)[0, 2].round(2)
-    np.float64(0.02)
+    >>> two = [Model.of([0.5, 0.5], [[[a, 1 - a], [1 - a, a]]] * 2) for a in (0.6, 0.7)]
+    >>> table_variance(two, pair_shares(two[0]))[0, 2].round(5)
+    np.float64(0.00045)
     """
     size = models[0].layout.size
     some = max(int(MOMENT_CELLS / (size**2 * models[0].rank)), FEWEST_MODELS)
     models = models[:: -(-len(models) // some)]
     total, squares = np.zeros((size, size)), np.zeros((size, size))
     for model in models:
-        found = pair_shares(model)
-        if mean is not None:
-            found = association(model.layout, mean, found - mean)
+        found = association(model.layout, mean, pair_shares(model) - mean)
         total += found
         squares += found**2
     return np.maximum(squares - total**2 / len(models), 0.0) / max(len(models) - 1, 1)
@@ -383,12 +379,14 @@ class Misfit:
     fits : bool
         Whether all tables together are as near to the model as by chance: its form is right then.
     spent : float
-        Degrees of freedom that the draws spend on all tables together.
+        Degrees of freedom that the draws spend on how variables depend in all tables together.
     widening : float
         How many times as many they should spend: those of the tables so far as the records are
         trusted, those of the draws otherwise.
     unit : array (L, L)
         Degrees of freedom for each unit of the variance of a cell over draws.
+    mean : array (L, L)
+        Tables of the model.
     """
 
     target: PairTables
@@ -397,10 +395,11 @@ class Misfit:
     spent: float
     widening: float
     unit: FloatArray
+    mean: FloatArray
 
     def spent_by(self, models: Sequence[Model]) -> float:
-        """Degrees of freedom that other models spend on all tables together."""
-        return float(np.vdot(self.unit, table_variance(models)))
+        """Degrees of freedom that other models spend on how variables depend."""
+        return float(np.vdot(self.unit, table_variance(models, self.mean)))
 
     @classmethod
     def of(
@@ -462,9 +461,10 @@ class Misfit:
         trust = np.where(beyond, records / (records + precision), 0.0)
         free = max(float(left[held].sum()) / 2, 1.0)  # each table is there twice
         fits = float(statistic[held].sum()) / 2 <= free + 2.0 * np.sqrt(2.0 * free)
-        total = float(np.vdot(unit, table_variance(draws)))
+        total = float(spent.sum())
         wanted = total + float(np.sum(trust * np.maximum(freedom - spent, 0.0)))
-        return cls(tables, trust, fits, total, wanted / total if total > 0.0 else 0.0, unit)
+        widening = wanted / total if total > 0.0 else 0.0
+        return cls(tables, trust, fits, total, widening, unit, mean)
 
 
 def misfit_factors(

@@ -17,6 +17,9 @@ from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.compact import compact
 
+#: Rounds that scale the shares of one variable, and then the columns, of a draw.
+ROUNDS = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Finished:
@@ -107,9 +110,10 @@ def posterior_mean(
 def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[Model]:
     """Return the draws, of the levels themselves, as far apart as the records demand.
 
-    Where the model misfits, draws are too near to each other: weights and columns are drawn again,
-    given the classes of the records, with a variance that spends the degrees of freedom which the
-    misfit asks for. (Bounds are centered on the answer, so that draws need not be moved to it.)
+    Where the model misfits, draws are too near to each other in how variables depend: weights and
+    columns are drawn again, given the classes of the records, with a variance that spends the
+    degrees of freedom which the misfit asks for. Each draw keeps its shares of single variables,
+    which the model meets. (Bounds are centered on the answer, so that draws need not be moved.)
     """
     misfit = finished.misfit
     if misfit is None or not (misfit.widening > 1.0 and misfit.spent > 0.0):
@@ -122,13 +126,20 @@ def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[
 
 
 def draw_again(data: Data, draw: Draw, heat: float, rng: np.random.Generator) -> Model:
-    """Draw weights and columns of a sweep again, their variance multiplied by ``heat``."""
+    """Draw weights and columns of a sweep again, their variance multiplied by ``heat``.
+
+    Shares of single variables stay those of the sweep.
+    """
     layout, mean = data.layout, draw.mean
     # Records of a class that hold a variable: its share of all that do.
     held = layout.sums(data.level_totals)[:, None] * mean.weights
     strength: FloatArray = layout.expand(held + draw.concentrations[:, None]) / heat
     columns = layout.normalize(rng.standard_gamma(strength * mean.factors) + 1e-300)
     weights = rng.dirichlet(np.maximum(data.total * mean.weights / heat, 1e-3))
+    shares = draw.model.factors @ draw.model.weights
+    for _ in range(ROUNDS):
+        ratio = shares / np.maximum(columns @ weights, 1e-300)
+        columns = layout.normalize(columns * ratio[:, None] + 1e-300)
     return Model(layout, weights, columns)
 
 
