@@ -205,6 +205,7 @@ def test_order_of_records_does_not_matter(seed, rank, missing):
     np.testing.assert_allclose(found[0].to_dense(), found[1].to_dense(), atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::rejoint.Remark")  # of too few cells for a unique joint
 @pytest.mark.filterwarnings("ignore:No record contains")  # few records, many missing values
 @settings(max_examples=25)
 @given(
