@@ -71,8 +71,13 @@ def test_without_draws_or_a_level_there_is_none(fitted):
     assert rj.datasets.asia().ask("P(lung)").interval is None
     with pytest.raises(ValueError, match=r"has no posterior draws.*solver=.bayes"):
         rj.datasets.asia().interval("lung")
-    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 1\.5"):
-        fitted.ask("P(lung)", level=1.5)
+
+
+@pytest.mark.parametrize("level", [1.5, float("nan")])
+def test_a_level_is_checked_with_draws_and_without(fitted, level):
+    for model in (fitted, rj.datasets.asia()):
+        with pytest.raises(ValueError, match=rf"level must lie between 0 and 1, got {level}"):
+            model.ask("P(lung)", level=level)
 
 
 def test_large_tables_go_without_and_say_so():

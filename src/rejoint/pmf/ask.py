@@ -15,7 +15,7 @@ from rejoint.language.query import Name, Query
 from rejoint.messages import remark
 from rejoint.pmf.answer import Answer, Kind
 from rejoint.pmf.answer_basis import BOUND_SECONDS, AnswerBasis
-from rejoint.pmf.draws import credible_interval
+from rejoint.pmf.draws import check_level, credible_interval
 from rejoint.pmf.entropy import Nats, conditional_entropy, mutual_information
 from rejoint.pmf.table_gap import note_gaps
 from rejoint.queries import tables
@@ -44,6 +44,8 @@ def ask(
     bound_seconds: float = BOUND_SECONDS,
 ) -> Answer:
     """Answer a question in the query language; see :meth:`LowRankPMF.ask`."""
+    if level is not None:
+        check_level(level)
     bound = bind(text, model.domain)
     answer = _answer(model, bound, bits, level, random_state)
     if model.tables is None or answer.interval is not None:

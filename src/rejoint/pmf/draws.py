@@ -101,6 +101,20 @@ class Interval(tuple[FloatArray, FloatArray]):
         )
 
 
+def check_level(level: float) -> None:
+    """Raise an error if the level of an interval is not between 0 and 1.
+
+    Examples
+    --------
+    >>> check_level(1.5)
+    Traceback (most recent call last):
+        ...
+    ValueError: level must lie between 0 and 1, got 1.5; 0.9 is usual.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {cite(level)}; 0.9 is usual.")
+
+
 def credible_interval(
     values: FloatArray,
     level: float,
@@ -135,8 +149,7 @@ def credible_interval(
     >>> round(credible_interval(np.array([0.2, 0.3, 0.6]), 0.5, weights).effective, 2)
     1.52
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {cite(level)}; 0.9 is usual.")
+    check_level(level)
     count, shape = len(values), values.shape[1:]
     cells = values.reshape(count, -1)
     given = np.ones(count) if weights is None else weights

@@ -23,6 +23,7 @@ from rejoint.estimation.gibbs import Bayes, Draw
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import Prior, first_concentrations, make_prior
 from rejoint.estimation.starts import fit_rank, independence, random_model, widen
+from rejoint.messages import Argument, Message
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import Fold, has_counts, make_folds
@@ -348,8 +349,11 @@ class HeldOutSearch(Judge):
         folds = list(make_folds(data, parts, session.rng))
         if not folds:
             raise ValueError(
-                "There is only one record, so none can be held out: choose the rank yourself, or "
-                "use criterion='bic'."
+                Message(
+                    "There is only one record, so none can be held out: choose the rank yourself, "
+                    "or use {criterion}.",
+                    criterion=Argument("criterion", "bic"),
+                )
             )
         used = ceil(policy.judging_records * parts / max(data.total, 1.0))
         self.folds = [self.limit(fold, session.rng) for fold in folds[:used]]
