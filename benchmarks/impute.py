@@ -66,16 +66,22 @@ KNOWN = {
     "evals": "openintro",
     "Hitters": "ISLR",
     "TeachingRatings": "AER",
-}
-
-#: Sets that were first run when the methods were fixed.
-ASIDE = {
     "Salaries": "carData",
     "Carseats": "ISLR",
     "ncbirths": "openintro",
     "Affairs": "AER",
     "mpg": "ggplot2",
     "SwissLabor": "AER",
+}
+
+#: Sets that were first run when the methods were fixed.
+ASIDE = {
+    "ais": "DAAG",
+    "GSOEP9402": "AER",
+    "births14": "openintro",
+    "NMES1988": "AER",
+    "PSID1976": "AER",
+    "Star": "Ecdat",
 }
 
 #: Columns that identify rows, repeat another one, or have one value.
