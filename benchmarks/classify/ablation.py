@@ -9,8 +9,10 @@ of paired rows.
 import argparse
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -20,6 +22,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import rejoint as rj
 from rejoint.estimators import ClassifierPolicy
+from rejoint.estimators.classifier.fit_classifier import best_weights
 
 SETS = ["titanic", "OJ", "fgl", "churn", "car"]
 
@@ -49,7 +52,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "least_weight: off": {"least_weight": 0.0},
     "refit_steps: off": {"refit_steps": 0},
     "refit_steps: halved": {"refit_steps": 10},
-    "rules: off": {"rule_trigger": np.inf},
+    "rules: off": {"rule_gain": 0.0},
     "rule_trigger: off": {"rule_trigger": 0.0},
     "rule_classes: halved": {"rule_classes": 8},
     "rule_scales: last only": {"rule_scales": (32.0,)},
@@ -59,14 +62,38 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "rule_gain: 1": {"rule_gain": 1.0},
 }
 
+#: Parts of the classifier, in the order of the docs.
+PARTS = ("first", "second", "third")
+
+
+def without_lines() -> Any:
+    """A context in which numbers have bins and no straight lines."""
+    return patch("rejoint.estimators.classifier.design.standard_values", return_value=None)
+
+
+def without_part(number: int) -> Any:
+    """A context in which one part has no weight in the average."""
+
+    def weigh(found: Any, weight: Any, policy: ClassifierPolicy) -> Any:
+        if len(found) <= number or len(found) == 1:
+            return best_weights(found, weight, policy)
+        others = best_weights(np.delete(found, number, axis=0), weight, policy)
+        return np.insert(others, number, 0.0)
+
+    return patch("rejoint.estimators.classifier.fit_classifier.best_weights", weigh)
+
+
 #: What is left out of a fit, and how.
-WITHOUT_LINES = "rejoint.estimators.classifier.design.standard_values"
+LEFT_OUT: dict[str, Callable[[], Any]] = {
+    "no straight lines": without_lines,
+    **{f"{name} part not averaged": partial(without_part, k) for k, name in enumerate(PARTS)},
+}
 
 
-def fit(X: Any, y: Any, policy: ClassifierPolicy, lines: bool = True) -> tuple[Any, float]:
+def fit(X: Any, y: Any, policy: ClassifierPolicy, left_out: Any = nullcontext) -> tuple[Any, float]:
     """A classifier, and the CPU seconds of its fit."""
     begun = time.process_time()
-    with nullcontext() if lines else patch(WITHOUT_LINES, return_value=None):
+    with left_out():
         model = rj.JointClassifier(random_state=0, policy=policy).fit(X, y)
     return model, time.process_time() - begun
 
@@ -78,13 +105,15 @@ def judge(model: Any, X: Any, y: Any) -> list[np.ndarray]:
     return [-np.log(np.maximum(shares[np.arange(len(y)), where], 1e-15)) for shares in found]
 
 
-def measure(name: str, folds: int, changes: dict[str, Any], lines: bool = True) -> tuple[Any, Any]:
+def measure(
+    name: str, folds: int, changes: dict[str, Any], left_out: Any = nullcontext
+) -> tuple[Any, Any]:
     """Losses (2, rows) and mean CPU seconds."""
     X, y = load(name)
     policy, found, seconds = replace(ClassifierPolicy(), **changes), [], []
     splits = StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)
     for _, (learn, test) in zip(range(folds), splits, strict=False):
-        model, cpu = fit(X.iloc[learn], y[learn], policy, lines)
+        model, cpu = fit(X.iloc[learn], y[learn], policy, left_out)
         found.append(judge(model, X.iloc[test], y[test]))
         seconds.append(cpu)
     return np.concatenate(found, axis=1), float(np.mean(seconds))
@@ -104,22 +133,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="+", choices=LOADABLE, default=SETS)
     parser.add_argument("--folds", type=int, default=2)
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument(
+        "--variants", nargs="+", choices=[*LEFT_OUT, *VARIANTS], default=[*LEFT_OUT, *VARIANTS]
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # levels that are new
     base = {name: measure(name, options.folds, {}) for name in options.sets}
     print("," + ",".join(options.sets))
     cells = (f'"{f[0].mean():.4f} ({f[1].mean():.4f}) {s:.1f}"' for f, s in base.values())
     print('"as it is",' + ",".join(cells), flush=True)
-    rows: dict[str, tuple[dict[str, Any], bool]] = {"no straight lines": ({}, False)}
-    rows |= {words: (VARIANTS[words], True) for words in options.variants}
-    for words, (changes, lines) in rows.items():
+    for words in options.variants:
+        changes, left_out = VARIANTS.get(words, {}), LEFT_OUT.get(words, nullcontext)
         cells = []
         for name, (before, _) in base.items():
             if words.startswith(("rule", "joint_common")) != (name == "car"):
                 cells.append('""')
                 continue
-            now, seconds = measure(name, options.folds, changes, lines)
+            now, seconds = measure(name, options.folds, changes, left_out)
             cells.append(show(now, before, seconds))
         print(f'"{words}",' + ",".join(cells), flush=True)
 
