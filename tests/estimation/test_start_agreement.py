@@ -134,7 +134,7 @@ def test_the_numbers_of_the_sentence_are_those_of_the_runs(objectives, draw):
     else:
         numbers = re.match(r"Of (\d+) starts, (\d+) were .*; (\d+) of them", found.text)
         assert [int(n) for n in numbers.groups()] == [len(objectives), len(ended), len(near)]
-        assert ("nats lower" in found.text) == bool(far)
+        assert bool(re.search("nats? lower", found.text)) == bool(far)
 
 
 @pytest.mark.parametrize("solver", ["ml", "map"])
@@ -148,7 +148,7 @@ def test_the_sentence_is_true_of_the_result(solver, seed):
     assert ended == sum(run.stop is not Stop.BEHIND for run in result.starts)
     assert 1 <= reached <= ended
     if solver == "ml" and (
-        far := re.search(r"next best one is ([\d.e+]+) nats lower", result.stop)
+        far := re.search(r"next best one is ([\d.e+]+) nats? lower", result.stop)
     ):
         # At the end of exploration; what was lifted afterwards is better still.
         others = sorted(run.objective for run in result.starts if run.stop is not Stop.BEHIND)
@@ -198,7 +198,7 @@ def test_a_popular_poor_optimum_is_told_from_a_rare_good_one():
     table = {f"a{k}": np.where(rng.random(600) < 0.93, one, 1 - one) for k in range(4)}
     table |= {f"b{k}": np.where(rng.random(600) < 0.92, two, 1 - two) for k in range(4)}
     result = estimate(table, 2, "ml", random_state=0)
-    share = re.search(r"nats lower and has (\d+)% of the records in other classes", result.stop)
+    share = re.search(r"nats? lower and has (\d+)% of the records in other classes", result.stop)
     assert share is None or int(share[1]) > 30
     classes = result.pmf.classes(table).argmax(axis=1)
     assert max(np.mean(classes == one), np.mean(classes != one)) > 0.9
