@@ -112,7 +112,7 @@ def test_errors_on_one_part():
 def test_commands_on_one_record(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("one.csv").write_text("a,b\nx,5\n")
-    Path("hole.csv").write_text("a,b\nx,\n")
+    Path("gap.csv").write_text("a,b\nx,\n")
     Path("rated.csv").write_text("user,film,stars\nu,f,5\n")
     Path("table.csv").write_text("a,b,count\nx,5,1\n")
     rj.LowRankPMF([1.0], [[[1.0], [0.0]], [[1.0]]], rj.Domain.of({"a": ["x", "y"], "b": [5]})).save(
@@ -125,8 +125,8 @@ def test_commands_on_one_record(tmp_path, monkeypatch):
         "report one.rejoint -o report.html",
         "score one.rejoint one.csv",
         "predict one.rejoint one.csv --target a",
-        "impute one.rejoint hole.csv",
-        "impute one.rejoint hole.csv --draws 1",
+        "impute one.rejoint gap.csv",
+        "impute one.rejoint gap.csv --draws 1",
         "ask one.rejoint P(a)",
         "tables one.csv -o tables --order 2",
         "tables one.csv -o none --order 2 --dry-run",
