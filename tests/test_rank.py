@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -971,9 +972,9 @@ def test_chains_that_win_settle_how_far_passes_move_their_mean(records):
     race.enter([ChainPlan.from_random(3, 10, 2)], [random_model(fold.learn, 3, session.rng)] * 2)
     settled, logs = race.settle(), dict(race.plans)
     assert [plan.anchor for plan in logs] == [None, Policy().ensemble_records[1]]
-    first, second = (float(fold.mass @ each) for each in logs.values())
-    assert first != second
-    assert settled.anchor == (race.plans[1][0].anchor if second > first else None)
+    first, second = logs.values()
+    assert first @ fold.mass != second @ fold.mass
+    assert settled.anchor == (race.plans[1][0].anchor if race.is_behind(first, second, 1) else None)
     # Classes were merged once; from the draws themselves it comes out the same.
     plan, policy = race.plans[1][0], Policy(pair_rounds=0)
     draws, passes = race.draws[plan], policy.anchored_passes
@@ -982,6 +983,71 @@ def test_chains_that_win_settle_how_far_passes_move_their_mean(records):
     )
     expected = fold.judge.records.log_prob(mean.model)
     np.testing.assert_allclose(logs[plan], expected, rtol=1e-9)
+
+
+def entered_run_off(records, fits, leads):
+    """A run-off of chains from a mode and of two lengths and ranks from random starts.
+
+    ``leads`` are nats per record by which each is ahead of the first one, with an error of 0.01.
+    """
+    session = Session(np.random.default_rng(0))
+    fold = next(make_folds(InMemory.of(records), 5, session.rng))
+    policy = Policy(chains=2, pooled_errors=3.0)
+    race = RunOff(fold, random_model(fold.learn, 2, session.rng), session, policy)
+    plans = [ChainPlan.from_mode(3, 20, 2)]
+    plans += [ChainPlan.from_random(rank, sweeps, 2) for rank in (3, 5) for sweeps in (20, 40)]
+    for plan in plans:
+        race.enter([plan], [random_model(fold.learn, plan.rank, session.rng)] * 2)
+    base, race.plans, race.mode_fits = race.plans[0][1], [], fits
+    for plan, lead in zip(plans, leads, strict=True):
+        noise = session.rng.normal(size=len(fold.mass))
+        noise -= fold.mass @ noise / fold.mass.sum()
+        error = np.sqrt(fold.spread @ noise**2) / fold.mass.sum()
+        race.plans.append((plan, base + lead + 0.01 * noise / error))
+    return race, plans
+
+
+@pytest.mark.parametrize(
+    ("fits", "leads", "together"),
+    [
+        (True, (0.0, 0.001, 0.0, 0.0, 0.001), [0, 2, 4]),  # longer chains, unless clearly behind
+        (True, (0.0, 0.025, 0.0, 0.0, 0.0), [0, 1, 4]),
+        (True, (0.0, -1.0, -1.0, 0.0, 0.0), [0, 4]),  # but not those that are far behind
+        (False, (0.0, 0.02, 0.0, 0.0, 0.01), [1, 4]),  # chains from random starts alone
+        (False, (0.05, 0.0, 0.0, 0.0, 0.0), [0]),
+    ],
+)
+def test_chains_that_are_as_good_within_chance_answer_together(records, fits, leads, together):
+    race, plans = entered_run_off(records, fits, leads)
+    found = race.pool(race.winner)
+    assert {replace(found, beside=()), *found.beside} == {plans[k] for k in together}
+    assert all(not other.at_mode for other in found.beside)
+    draws = [draw for k in together for draw in race.draws[plans[k]]]
+    assert sorted(map(id, race.draws[found])) == sorted(map(id, draws))
+
+
+def test_chains_of_several_ranks_answer_and_give_the_bounds(records, monkeypatch):
+    plan = ChainPlan(3, 20, 3, at_mode=True, beside=(ChainPlan.from_random(5, 20, 2),))
+    # The function of this name hides its module.
+    monkeypatch.setattr(sys.modules["rejoint.rank.select"], "plan_chains", lambda *args: plan)
+    result = rj.estimate(records, random_state=0)
+    assert {draw.rank for draw in result.posterior.draws} == {3, 5}
+    assert "from 5 chains" in result.stop
+    assert (
+        "from 3 chains of rank 3 with 20 sweeps each, started from the most probable model of that "
+        "rank; from 2 chains of rank 5 with 20 sweeps each, started from random models."
+    ) in result.choice
+
+
+def test_chains_of_other_ranks_are_not_added_where_their_number_is_given():
+    data = rj.datasets.asia().sample(300, random_state=0)
+    plan = rj.estimate(data, random_state=0).selection.ensemble.plan
+    assert plan.beside
+    short = Bayes(chains=1, burn_in=5, draws=5, thin=1)
+    for options in ({"n_init": 2}, {"solver": short}):
+        found = rj.estimate(data, random_state=0, **options)
+        assert not found.selection.ensemble.plan.beside
+        assert f"from {options.get('n_init', 1)} chain" in found.stop
 
 
 @pytest.mark.parametrize("chains", [1, 2, 3, 8])

@@ -221,6 +221,7 @@ CASES = {
     "run_off_cells": (0.0, "default"),
     "mode_cells": (0.0, "default", {"sure_errors": -50.0}),
     "sure_errors": (-50.0, "default"),
+    "pooled_errors": (-1.0, "default"),
     "largest_best": (0, "search"),
     "refine_steps": (1, "search"),
     "refine_cells": (0.0, "search"),

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -324,13 +325,17 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank
 
+        own = policy
+        if small is not data or n_init is not None or isinstance(request.solver, Bayes):
+            # Further chains would read the records again, or be more than were asked for.
+            own = replace(policy, pooled_errors=-np.inf)
         with session.convert(partial(_result_of_selection, plain)):
             selection = select_rank(
                 small,
                 budget=request.budget,
                 plan=request.solver in ("auto", "bayes") or isinstance(request.solver, Bayes),
                 session=session,
-                policy=policy,
+                policy=own,
             )
             session.offer(lambda: selection)
         rank = selection.rank
@@ -664,13 +669,21 @@ class Fit:
         data, session = report_passes(self.data, self.session, "first draw")
         starts = [models[k % len(models)] for k in range(bayes.chains)]
         draws = bayes.sample(data, starts, session, concentrations, offer=so_far)
-        wide = None if plan is None or self.streamed else plan.for_bounds(policy)
-        if plan is None or wide is None or bayes != plan.solver(policy):
-            return self.result(found, draws, bayes.chains)
+        lengths = [bayes.draws] * bayes.chains
+        if plan is None or self.streamed or bayes != plan.solver(policy):
+            return self.result(found, draws, lengths)
+        for other in plan.beside:
+            begun = [random_model(self.small, other.rank, rng) for _ in range(other.chains)]
+            solver = other.solver(policy)
+            draws += solver.sample(data, begun, session, concentrations)
+            lengths += [solver.draws] * other.chains
         members = [draw.mean for draw in draws]
-        starts = [starts[0].extend(wide.rank, data.layout.split(data.center), rng)] * wide.chains
-        draws = wide.solver(policy).sample(data, starts, session, concentrations)
-        return self.result(found, draws, wide.chains, members)
+        if (wide := plan.for_bounds(policy)) is not None:
+            extended = starts[0].extend(wide.rank, data.layout.split(data.center), rng)
+            solver = wide.solver(policy)
+            draws = solver.sample(data, [extended] * wide.chains, session, concentrations)
+            lengths = [solver.draws] * wide.chains
+        return self.result(found, draws, lengths, members)
 
     # -- What comes out --------------------------------------------------------------------------
 
@@ -690,12 +703,13 @@ class Fit:
         self,
         found: FoundModes,
         draws: Sequence[Draw] = (),
-        chains: int = 0,
+        lengths: Sequence[int] = (),
         members: Sequence[Model] | None = None,
     ) -> FitResult:
         """Make the result of what was found: its model, log-likelihood and sentences.
 
-        ``members`` answer in place of the draws' own means.
+        ``lengths`` are those of the chains that the draws are of; ``members`` answer in place of
+        the draws' own means.
         """
         best, em, plan, ended = found.best, found.em, self.plan, is_interrupted(found.runs)
         # What was minimized tells the log-likelihood, which saves a pass.
@@ -721,12 +735,13 @@ class Fit:
             drawn = spread_draws(self.data, draws, answer)
         gaps = () if ended else self.look_at_tables(model, answer)
         pmf = self.data.to_pmf(model, drawn, None if answer is None else answer.model, gaps)
-        if draws and chains:
-            seen = [self.data.observed(draw.model) for draw in draws]
+        if draws and lengths:
+            each = iter(self.data.observed(draw.model) for draw in draws)
+            chains = [list(islice(each, length)) for length in lengths]
             kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
             words = (
-                f"{plural(len(draws), 'posterior draw')} from {plural(chains, 'chain')}, "
-                f"{describe_effective_draws(seen, chains)}{kept}."
+                f"{plural(len(draws), 'posterior draw')} from {plural(len(chains), 'chain')}, "
+                f"{describe_effective_draws(chains)}{kept}."
             )
         return FitResult.of(
             pmf,

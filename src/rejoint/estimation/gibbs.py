@@ -7,7 +7,7 @@ drawing it would only add noise.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -28,19 +28,23 @@ if TYPE_CHECKING:
 TABLES, LEVELS = 30, 10
 
 
-def describe_effective_draws(draws: Sequence[Model], chains: int) -> str:
-    """How many independent draws these are worth, in words; ``draws`` are chain after chain.
+def describe_effective_draws(chains: Sequence[Sequence[Model]]) -> str:
+    """How many independent draws those of some chains are worth, in words.
+
+    Chains may differ in length and in classes.
 
     Examples
     --------
     >>> models = [Model.of([a, 1 - a], [np.eye(2)]) for a in np.linspace(0.4, 0.6, 20)]
-    >>> describe_effective_draws(models, 1)
+    >>> describe_effective_draws([models])
     'worth about 3 independent ones for tables of two variables, 3 for the weights of classes'
     """
-    tables = effective_draws(np.array([pair_cells(draw) for draw in draws]), chains)
-    each = len(draws) // chains  # which may have other classes than those of other chains
-    parts = [draws[at : at + each] for at in range(0, len(draws), each)]
-    weights = sum(effective_draws(np.array([d.weights for d in part]), 1) for part in parts)
+    tables = 0.0
+    for length in {len(chain) for chain in chains}:
+        alike = [chain for chain in chains if len(chain) == length]
+        cells = np.array([pair_cells(draw) for chain in alike for draw in chain])
+        tables += effective_draws(cells, len(alike))
+    weights = sum(effective_draws(np.array([d.weights for d in chain]), 1) for chain in chains)
     return (
         f"worth about {tables:.0f} independent ones for tables of two variables, "
         f"{weights:.0f} for the weights of classes"
@@ -115,6 +119,8 @@ class ChainPlan:
     anchor : float, optional
         Weight of their mean as the prior of the last passes, in multiples of the records; by
         default the first one of the policy.
+    beside : tuple of ChainPlan
+        Chains from random starts of other ranks that answer together with these.
 
     Examples
     --------
@@ -129,6 +135,7 @@ class ChainPlan:
     at_mode: bool
     by_mode: bool = False
     anchor: float | None = None
+    beside: tuple["ChainPlan", ...] = ()
 
     @classmethod
     def from_random(cls, rank: int, sweeps: int, chains: int) -> "ChainPlan":
@@ -155,7 +162,8 @@ class ChainPlan:
     def for_bounds(self, policy: Policy) -> "ChainPlan | None":
         """Chains of more classes that bounds rest on; none where these chains have enough.
 
-        A mode leaves out classes that are not worth their parameters; bounds allow for them.
+        A mode leaves out classes that are not worth their parameters; bounds allow for them, as
+        chains of other ranks do.
 
         Examples
         --------
@@ -163,10 +171,30 @@ class ChainPlan:
         9
         """
         rank = int(policy.bounds_classes * self.rank)
-        few = self.at_mode and self.rank <= policy.largest_best
+        few = self.at_mode and not self.beside and self.rank <= policy.largest_best
         if not few or not self.rank < rank <= policy.most_classes:
             return None
         return replace(self, rank=rank, chains=min(self.chains, policy.few_chains))
+
+    def freeze(self) -> dict[str, str]:
+        """The plan as a checkpoint keeps it."""
+        return {"plan": json.dumps(asdict(self))}
+
+    @classmethod
+    def thaw(cls, entry: Mapping[str, Any]) -> "ChainPlan":
+        """The plan that was kept.
+
+        Examples
+        --------
+        >>> plan = ChainPlan(6, 160, 8, True, beside=(ChainPlan.from_random(9, 80, 8),))
+        >>> ChainPlan.thaw(plan.freeze()) == plan
+        True
+        """
+
+        def read(found: dict[str, Any]) -> "ChainPlan":
+            return cls(**found | {"beside": tuple(map(read, found["beside"]))})
+
+        return read(json.loads(entry["plan"]))
 
     def solver(self, policy: Policy) -> "Bayes":
         """The sampler of these chains."""

@@ -92,7 +92,7 @@ def posterior_mean(
     if weight is None:
         weight = policy.ensemble_records[0] if ensemble else policy.anchor_records
     members = [draw.mean for draw in draws] if members is None else members
-    most = round(classes * float(np.mean([member.rank for member in members])))
+    most = round(classes * max(member.rank for member in members))
     most = max(int(min(most, policy.most_classes)), 1)
     merged = compact(members, first, most)
     model = data.observed(anchor(data, merged, passes, weight))

@@ -7,7 +7,7 @@ wins where records are many and classes few, as a short chain hardly leaves a po
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -252,13 +252,44 @@ class RunOff:
                 return own
         return plan
 
+    def pool(self, winner: ChainPlan) -> ChainPlan:
+        """The winner, with chains of other ranks and starts that are as good within chance.
+
+        Few records do not settle how many classes there are. The mean over several numbers is then
+        nearer to the truth than the number that chance prefers.
+        """
+        logs, most = dict(self.plans), self.policy.pooled_errors
+        families = dict[tuple[bool, int], ChainPlan]()
+        # Where the model's form is right, longer chains are nearer to its posterior; where it is
+        # not, short ones may predict better, as they differ more.
+        lead = 1.0 if self.mode_fits else 0.0
+        for plan in logs:  # longer chains come later
+            before = families.get((plan.at_mode, plan.rank), plan)
+            dear = not plan.at_mode and plan.chains < self.policy.chains
+            if not (dear or plan.by_mode or self.is_behind(logs[plan], logs[before], lead)):
+                families[plan.at_mode, plan.rank] = plan
+        # Chains from one mode share its errors, which matter where the form is not right.
+        good = [
+            plan
+            for plan in families.values()
+            if (self.mode_fits or plan.at_mode == winner.at_mode)
+            and not self.is_behind(logs[plan], logs[winner], most)
+        ]
+        if len(good) < 2:
+            return winner
+        good.sort(key=lambda plan: not plan.at_mode)  # others start at random
+        together = replace(good[0], beside=tuple(good[1:]))
+        self.add(together, [draw for plan in good for draw in self.draws[plan]])
+        return winner if self.is_behind(self.plans[-1][1], logs[winner], most) else together
+
     def settle(self) -> ChainPlan:
-        """The winner, with the smaller weight of its mean where that predicts better."""
+        """The winner, with the smaller weight of its mean where that clearly predicts better."""
         plan = self.winner
+        plan = plan if plan.by_mode else self.pool(plan)
         freer = replace(plan, anchor=self.policy.ensemble_records[1])
         self.add(freer, self.draws[plan], [self.merged[plan]])
         logs = dict(self.plans)
-        return freer if self.fold.mass @ (logs[freer] - logs[plan]) > 0 else plan
+        return freer if self.is_behind(logs[plan], logs[freer], 1.0) else plan
 
 
 def plan_chains(
@@ -344,7 +375,7 @@ def race(
     """
     seed = int(session.rng.integers(2**62))
 
-    def choose() -> dict[str, object]:
+    def choose() -> dict[str, str]:
         fold = found.folds[0] if found.refined is None else found.refined.first
         mode, rng = found.models(found.choose())[0], np.random.default_rng(seed)
         entered = RunOff(fold, mode, replace(session, rng=rng), policy)
@@ -355,13 +386,13 @@ def race(
         if rank is not None:
             enter_random(entered, data, found, rank)
         won = entered.settle()
-        return asdict(won if won.at_mode else replace(won, chains=policy.chains))
+        return (won if won.at_mode else replace(won, chains=policy.chains)).freeze()
 
     key = ""
     if session.checkpoint.active:
         key = digest("run-off", data.fingerprint, seed, own, rank, policy)
-    kept = session.checkpoint.parse(key, lambda entry: ChainPlan(**entry))
-    return kept or ChainPlan(**session.checkpoint.memo(key, choose))
+    kept = session.checkpoint.parse(key, ChainPlan.thaw)
+    return kept or ChainPlan.thaw(session.checkpoint.memo(key, choose))
 
 
 def enter_random(entered: RunOff, data: Data, found: HeldOutSearch, rank: int) -> None:

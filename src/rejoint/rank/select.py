@@ -330,11 +330,13 @@ def describe_plan(plan: ChainPlan) -> str:
             "Answers come from the most probable model itself, which predicts better than "
             f"{plural(plan.chains, 'chain')} of rank {plan.rank}; the chains give intervals."
         )
-    where = "the most probable model of that rank" if plan.at_mode else "random models"
-    return (
-        f"Answers come from {plural(plan.chains, 'chain')} of rank {plan.rank} with "
-        f"{plural(plan.sweeps, 'sweep')} each, started from {where}."
-    )
+    where = {True: "the most probable model of that rank", False: "random models"}
+    each = [
+        f"{plural(one.chains, 'chain')} of rank {one.rank} with "
+        f"{plural(one.sweeps, 'sweep')} each, started from {where[one.at_mode]}"
+        for one in (plan, *plan.beside)
+    ]
+    return f"Answers come from {'; from '.join(each)}."
 
 
 def select_sparse(
