@@ -179,6 +179,7 @@ CASES = {
     "rank_nats": (300.0, "evidence"),
     "most_rows": (30, "rank"),
     "ranks_tried": ((1, 3, 4), "search"),
+    "cap_ratio": (100.0, "search", {"few_classes": 1, "largest_best": 0}),
     "flat_ranks": (1, "search", {"largest_best": 0}),
     "least_judged_rank": (1, "search", {"trial_sweeps": 9, "flat_ranks": 1, "largest_best": 0}),
     "judging_records": (10.0, "search", {"largest_best": 0}),

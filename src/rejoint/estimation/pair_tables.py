@@ -38,6 +38,9 @@ FILLINGS = 4
 #: Cells x classes of the models that means and variances are of, and the fewest of them.
 MOMENT_CELLS, FEWEST_MODELS = 4_000_000_000, 8
 
+#: Cells of all tables x classes from which products are formed in single precision.
+SINGLE_CELLS = 30_000_000
+
 #: Share of the degrees of freedom of a table that a model leaves at the least.
 LEAST_FREEDOM = 0.3
 
@@ -97,11 +100,13 @@ class PairTables:
         All tables together count as often as the records they are of: the sum over the pairs is
         divided by the number of partners that a variable has.
         """
-        weighted = model.factors * model.weights
-        found = weighted @ model.factors.T
-        partners = max(len(self.records) - 1, 1)
+        partners, weighted = max(len(self.records) - 1, 1), model.factors * model.weights
+        # Single precision is enough for products that large tables and many classes make dear.
+        kind: type = np.float32 if self.counts.size * model.rank > SINGLE_CELLS else np.float64
+        factors: FloatArray = model.factors.astype(kind, copy=False)
+        found: FloatArray = np.asarray(weighted.astype(kind, copy=False) @ factors.T, np.float64)
         ratio = self.counts / np.maximum(found, 1e-300)
-        levels = weighted * (ratio @ model.factors) / partners
+        levels = weighted * (ratio.astype(kind, copy=False) @ factors) / partners
         logs = np.log(np.maximum(found, 1e-300), where=self.counts > 0, out=np.zeros_like(found))
         value = float(np.vdot(self.counts, logs)) / (2 * partners)
         return Expected(value, np.vstack([levels.sum(axis=0) / 2, levels]))

@@ -155,12 +155,13 @@ class Policy:
     # of eleven wide sets had their knee at three to four times the rank with these passes; without
     # them there was none below sixteen times.
     ensemble_classes: float = 4.0
-    # The second weight is tried with the chains that win and taken where it is ahead by a standard
-    # error, and taken by chains from a mode that is far ahead. With agreement, 1, 2, 4, 8 and 16
-    # gave -281.1, -279.2, -278.4, -278.1 and -278.0 per record on 400 x 500 binary records, -52.55,
+    # The second weight is tried with the chains that win, and taken by chains from a mode that is
+    # far ahead. With agreement, 1, 2, 4, 8 and 16 gave
+    # -281.1, -279.2, -278.4, -278.1 and -278.0 per record on 400 x 500 binary records, -52.55,
     # -52.44, -52.39, -52.37 and -52.36 on 9,000 x 100, but -94.31, -94.09, -94.17, -94.36 and
-    # -94.55 on 1,600 x 180, -7.751, -7.755, -7.760, -7.762 and -7.763 on CAR. Taken where it is
-    # ahead at all, it makes errors of random models of 1,000 records larger by 1 %.
+    # -94.55 on 1,600 x 180, -7.751, -7.755, -7.760, -7.762 and -7.763 on CAR. Where the model's
+    # form is right it must lead by a standard error: else errors of random models of 1,000
+    # records are larger by 1 %.
     ensemble_records: tuple[float, float] = (8.0, 2.0)
     # Classes of the model that answers, and of any rank that is searched, at the most: what
     # ``max_classes`` of `estimate` says; without it nothing but the data limits them.
@@ -236,6 +237,9 @@ class Policy:
     ranks_tried: tuple[int, ...] = (
         *(1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800, 1200, 2000, 3000, 5000),
     )
+    # Ratio of the largest rank of all to the one tried before it, at the least, where that is above
+    # ``few_classes``: of 3,000 x 163 binary records 200 cost nearly as much as 240, the largest.
+    cap_ratio: float = 1.25
     # Ranks in a row that are no better by a standard error, after which a curve ends.
     flat_ranks: int = 2
     # The rank from which the ensemble's curve ends where it is behind the mode's, too.

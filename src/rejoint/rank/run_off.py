@@ -252,6 +252,11 @@ class RunOff:
                 return own
         return plan
 
+    @property
+    def lead(self) -> float:
+        """Standard errors by which shorter chains, and longer passes, win."""
+        return 1.0 if self.mode_fits else 0.0
+
     def pool(self, winner: ChainPlan) -> ChainPlan:
         """The winner, with chains of other ranks and starts that are as good within chance.
 
@@ -262,11 +267,10 @@ class RunOff:
         families = dict[tuple[bool, int], ChainPlan]()
         # Where the model's form is right, longer chains are nearer to its posterior; where it is
         # not, short ones may predict better, as they differ more.
-        lead = 1.0 if self.mode_fits else 0.0
         for plan in logs:  # longer chains come later
             before = families.get((plan.at_mode, plan.rank), plan)
             dear = not plan.at_mode and plan.chains < self.policy.chains
-            if not (dear or plan.by_mode or self.is_behind(logs[plan], logs[before], lead)):
+            if not (dear or plan.by_mode or self.is_behind(logs[plan], logs[before], self.lead)):
                 families[plan.at_mode, plan.rank] = plan
         # Chains from one mode share its errors, which matter where the form is not right.
         good = [
@@ -283,13 +287,16 @@ class RunOff:
         return winner if self.is_behind(self.plans[-1][1], logs[winner], most) else together
 
     def settle(self) -> ChainPlan:
-        """The winner, with the smaller weight of its mean where that clearly predicts better."""
+        """The winner, with the smaller weight of its mean where that predicts better.
+
+        Where the model's form is right, it must do so by a standard error.
+        """
         plan = self.winner
         plan = plan if plan.by_mode else self.pool(plan)
         freer = replace(plan, anchor=self.policy.ensemble_records[1])
         self.add(freer, self.draws[plan], [self.merged[plan]])
         logs = dict(self.plans)
-        return freer if self.is_behind(logs[plan], logs[freer], 1.0) else plan
+        return freer if self.is_behind(logs[plan], logs[freer], self.lead) else plan
 
 
 def plan_chains(

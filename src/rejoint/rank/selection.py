@@ -410,15 +410,17 @@ def search_ranks(
 def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
     """Ranks in growing order, each about half as large again as the one before, up to a cap.
 
+    One of many classes that is just below the cap is left out: it costs nearly as much as the cap
+    and tells little more.
+
     Examples
     --------
-    >>> list(ranks_to_try(10)), list(ranks_to_try(1))
-    ([1, 2, 3, 5, 8, 10], [1])
+    >>> list(ranks_to_try(10)), list(ranks_to_try(24))[-3:], list(ranks_to_try(1))
+    ([1, 2, 3, 5, 8, 10], [8, 12, 24], [1])
     """
     for rank in policy.ranks_tried:
-        if rank >= cap:
-            break
-        yield rank
+        if rank < cap and (rank <= policy.few_classes or policy.cap_ratio * rank <= cap):
+            yield rank
     if cap <= policy.ranks_tried[-1]:
         yield cap
 
