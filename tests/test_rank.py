@@ -905,7 +905,7 @@ def test_a_run_off_judges_the_levels_themselves(ordered):
     np.testing.assert_allclose(race.plans[0][1], p.log_prob(judging), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("lead", "by_mode"), [(0.001, False), (0.5, True)])
+@pytest.mark.parametrize(("lead", "by_mode"), [(0.001, False), (0.006, False), (0.5, True)])
 def test_a_mode_answers_where_chains_from_it_predict_clearly_worse(records, lead, by_mode):
     session = Session(np.random.default_rng(0))
     fold = next(make_folds(InMemory.of(records), 5, session.rng))

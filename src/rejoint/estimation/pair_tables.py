@@ -177,6 +177,9 @@ def association(layout: Layout, mean: FloatArray, gap: FloatArray) -> FloatArray
 def table_variance(models: Sequence[Model], mean: FloatArray) -> FloatArray:
     """Variance over some models of how variables depend in all their tables of two, (L, L).
 
+    ``mean`` are the tables of a model near them. :func:`association` of models is simpler than of
+    records with missing cells: all tables of a variable have the same margin.
+
     Examples
     --------
     >>> two = [Model.of([0.5, 0.5], [[[a, 1 - a], [1 - a, a]]] * 2) for a in (0.6, 0.7)]
@@ -187,11 +190,17 @@ def table_variance(models: Sequence[Model], mean: FloatArray) -> FloatArray:
     some = max(int(MOMENT_CELLS / (size**2 * models[0].rank)), FEWEST_MODELS)
     models = models[:: -(-len(models) // some)]
     total, squares = np.zeros((size, size)), np.zeros((size, size))
+    margin = mean.sum(axis=1) / max(len(models[0].layout.levels) - 1, 1)
     for model in models:
-        found = association(model.layout, mean, pair_shares(model) - mean)
+        weighted = model.factors * model.weights
+        # The margins' part, dp p' + p dp', is a product of two columns: appended as two classes.
+        away = weighted.sum(axis=1) - margin
+        left = np.column_stack([weighted, away, margin])
+        found = left @ np.column_stack([model.factors, -margin, -away]).T - mean
         total += found
-        squares += found**2
-    return np.maximum(squares - total**2 / len(models), 0.0) / max(len(models) - 1, 1)
+        squares += np.square(found, out=found)
+    variance = np.maximum(squares - total**2 / len(models), 0.0) / max(len(models) - 1, 1)
+    return np.asarray(variance * apart(models[0].layout))
 
 
 @dataclass(frozen=True, eq=False)

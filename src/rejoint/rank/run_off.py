@@ -242,13 +242,13 @@ class RunOff:
         """The plan of the highest held-out log-likelihood.
 
         Where chains from the mode meet the tables of the records, the model's form is right, and
-        others win by a standard error or not at all: what they win by is chance otherwise. So
-        does the mode itself.
+        others win by a standard error or not at all: what they win by is chance otherwise. The
+        mode itself wins by two.
         """
         plan, best = max(self.plans, key=lambda found: float(self.fold.mass @ found[1]))
         for own, logs in self.plans:
             preferred = own.at_mode and not own.by_mode and (self.mode_fits or plan.by_mode)
-            if preferred and not self.is_behind(logs, best, 1.0):
+            if preferred and not self.is_behind(logs, best, 2.0 if plan.by_mode else 1.0):
                 return own
         return plan
 
