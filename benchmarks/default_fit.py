@@ -40,6 +40,7 @@ HAND_RANKS = (5, 10, 20, 40, 80, 160)
 #: Steps of the default fit, each left out by one number of the policy.
 STEPS: dict[str, dict[str, Any]] = {
     "one chain in place of eight": {"chains": 1, "few_chains": 1},
+    "chains of one rank alone": {"pooled_errors": -np.inf},
     "no passes after compaction": {"anchored_passes": 0},
     "twice the rank in place of four times": {"ensemble_classes": 2.0},
     "no agreement with tables": {"pair_levels": 0},
