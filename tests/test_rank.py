@@ -836,7 +836,18 @@ def test_ranks_are_refined_as_far_as_the_cost_allows():
     assert count_parts(data, 5, 100 * two) == 5
     assert count_parts(data, 5, two) == 2
     assert count_parts(data, 5, 0.99 * two) == 0
+    many = Policy(judge_rows=400)  # as many as one part of these records has
+    assert count_parts(data, 5, 0.99 * two, many) == 1
+    assert count_parts(data, 5, 0.49 * two, many) == 0
     assert count_parts(data, 31, np.inf) == count_parts(data, 1, np.inf) == 0
+
+
+def test_one_part_of_many_records_refines_ranks():
+    data = InMemory.of(three_classes().sample(2000, random_state=0))
+    found = refine(data, 4, 1, Session(np.random.default_rng(0)))
+    assert found.curve.smallest(1.0) == 3
+    assert all(len(models) == 1 for models in found.models.values())
+    assert {1, 2, 3, 4, 5} <= found.models.keys()
 
 
 def test_the_answer_is_near_that_of_the_rank_told():

@@ -45,7 +45,8 @@ def count_parts(data: Data, best: int, cells: float, policy: Policy = DEFAULT) -
     each = merge_cost(data, largest_refined(best), bottom, policy)
     wanted = np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS)
     parts = int(min(wanted, cells / each))
-    return parts if parts >= 2 else 0
+    # Where records are many, one part judges as well as the search for a rank does.
+    return parts if parts >= 2 or data.total >= FOLDS * policy.judge_rows else 0
 
 
 def largest_refined(best: int) -> int:
@@ -63,7 +64,9 @@ def refine(
     mark = data.fingerprint if session.checkpoint.active else ""
     countdown = Countdown(len(folds))
     found: list[MergedPart] = []
-    for numbers in (range(1), range(1, len(folds))):  # the first part says where others begin
+    for numbers in filter(
+        len, (range(1), range(1, len(folds)))
+    ):  # the first says where others begin
         top = min(largest_refined(best), most)
         tasks = [
             PartTask(folds[k], top, 2 if k else 3, most, (seed, k), policy, mark, countdown)
