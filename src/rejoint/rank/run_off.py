@@ -64,9 +64,8 @@ def refine(
     mark = data.fingerprint if session.checkpoint.active else ""
     countdown = Countdown(len(folds))
     found: list[MergedPart] = []
-    for numbers in filter(
-        len, (range(1), range(1, len(folds)))
-    ):  # the first says where others begin
+    # The first part says where the others begin.
+    for numbers in (range(1), range(1, parts))[:parts]:
         top = min(largest_refined(best), most)
         tasks = [
             PartTask(folds[k], top, 2 if k else 3, most, (seed, k), policy, mark, countdown)
