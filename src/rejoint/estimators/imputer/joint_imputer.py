@@ -275,11 +275,11 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def _without_empty(self, frame: Frame) -> Frame:
         """Return the columns that have a value; say which have none."""
         names = [self._columns[n] for n in self._empty]
-        what = "filled with zeros" if self.keep_empty_features else "dropped"
+        has, them = ("has", "it") if len(names) == 1 else ("have", "them")
+        what = f"fills {them} with zeros" if self.keep_empty_features else f"drops {them}"
         remark(
-            f"{show(names)} {'has' if len(names) == 1 else 'have'} no value in any row: nothing "
-            f"can be learned, and transform returns them {what} "
-            f"(keep_empty_features={self.keep_empty_features})."
+            f"{show(names)} {has} no value in any row: nothing can be learned, and transform "
+            f"{what} (keep_empty_features={self.keep_empty_features})."
         )
         kept = [n for n in range(len(frame.columns)) if n not in self._empty]
         if not kept:
