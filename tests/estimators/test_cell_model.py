@@ -12,6 +12,7 @@ from scipy.special import expit
 import rejoint as rj
 from rejoint.domain.labels import Bin
 from rejoint.estimators.imputer.column_learner import (
+    CategoryLearner,
     Forest,
     KernelRidge,
     LevelLogistic,
@@ -212,6 +213,25 @@ def test_a_forest_finds_rows_that_are_alike_and_learns_nothing_from_noise():
     _, left_out = Forest.fit(noise, y[:, None], np.ones(300), 20, rng)
     # Four standard errors of a correlation of 300, as if values did not repeat.
     assert abs(np.corrcoef(left_out[:, 0], y)[0, 1]) < 4 / np.sqrt(300)
+
+
+def test_a_level_that_means_a_number_above_some_value_is_sure_where_the_number_is_observed():
+    rng = np.random.default_rng(0)
+    years = rng.integers(6, 18, size=400).astype(float)
+    codes, gone = (years > 12).astype(np.intp), rng.random((400, 1)) < 0.3
+    guessed = np.where(gone[:, 0], years + 4 * rng.normal(size=400), years)
+    X = np.hstack([guessed[:, None], rng.normal(size=(400, 5))])
+    every, even = np.arange(6), np.full((400, 2), 0.5)
+    near = np.flatnonzero(~gone[:, 0] & np.isin(years, [12, 13]))
+    chance = []
+    for flags in (gone, np.zeros_like(gone)):
+        learner = CategoryLearner.fit(every, every, X, flags, codes, even, np.ones(400), rng)
+        fresh = np.hstack([years[near, None], rng.normal(size=(len(near), 5))])
+        table = learner.predict(fresh, flags[near], even[near])
+        chance.append(table[np.arange(len(near)), codes[near]])
+    # Flags say that what blurs the threshold was guessed.
+    assert np.log(chance[0]).mean() > np.log(chance[1]).mean() + 0.05  # 0.02 to 0.16 over seeds
+    assert (chance[0] > 0.5).all()
 
 
 def test_pooled_levels_trust_the_better_part_and_temper_a_bold_one():

@@ -35,8 +35,9 @@ Examples:
     "--method",
     type=click.Choice(["expect", "mode", "joint", "draw"]),
     help="expect (the default): the expected number, or the most probable level of other columns; "
-    "mode: the most probable level of each cell, by the joint model; joint: of all empty "
-    "cells of a row together; draw: a random draw, which keeps spread and dependence.",
+    "mode: the most probable level of each cell; joint: the most probable levels of all empty "
+    "cells of a row together, by the joint model; draw: a random draw, which keeps "
+    "spread and dependence.",
 )
 @click.option(
     "--draws",

@@ -7,7 +7,7 @@ and from what classes and normal distribution say of the column itself. It learn
 cells, as if each were missing: what completed the other columns of its row has not seen it. A
 learner of numbers averages a ridge regression and a forest; their errors in left-out cells
 calibrate the distribution around the prediction. The distribution of a category is that of the
-classes, of a logistic regression and of a forest, as a product of powers.
+classes, of a logistic regression and of two forests, as a product of powers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ MOST_FEATURES = 150
 BLOCK_ROWS = 4_000
 
 #: Axes of the arrays of learners: k features, c one more, m landmarks, e = c + m, v nodes, t trees,
-#: o outputs, l levels, d draws, q quantiles.
+#: b and r those of rules, o outputs, l levels, d draws, q quantiles.
 FOREST_AXES = {
     "forest.roots": "t",
     "forest.features": "v",
@@ -92,13 +92,18 @@ NUMBER_AXES = FOREST_AXES | {
     "range": "2",
 }
 CATEGORY_AXES = FOREST_AXES | {
+    "rules.roots": "r",
+    "rules.features": "b",
+    "rules.thresholds": "b",
+    "rules.right": "b",
+    "rules.values": "bo",
     "features": "k",
     "logistic.center": "k",
     "logistic.scale": "k",
     "logistic.levels": "l",
     "logistic.coefficients": "cl",
     "logistic.deviations": "dcl",
-    "pool.powers": "3",
+    "pool.powers": "4",
     "pool.share": "o",
 }
 
@@ -217,7 +222,8 @@ class CellModel:
         """Return what the learner of a variable makes of features, and of the classes."""
         assert self.completion is not None
         if n in self.categories:
-            return MissingCell(self.categories[n].predict(X, own), joint)
+            gone = self.completion.gone(n, said)
+            return MissingCell(self.categories[n].predict(X, gone, own), joint)
         learner, features = self.numbers[n], self.completion.features
         unit, spread = features.scale[n], learner.spread
         expected = np.clip(features.center[n] + unit * learner.predict(X), *learner.range)
@@ -335,25 +341,34 @@ def check_learner(
     outputs = {"numbers": 1, "categories": levels, "forests": len(features.groups[n])}[kind]
     seen = len(found["features"]) if "features" in found else most
     bends = len(found.get("ridge.heights", ()))
-    sizes = {"k": seen, "c": 1 + seen, "e": 1 + seen + bends, "o": outputs, "2": 2, "3": 3}
+    sizes = {"k": seen, "c": 1 + seen, "e": 1 + seen + bends, "o": outputs, "2": 2, "3": 3, "4": 4}
     check_axes(found, axes, sizes)
-    nodes = np.arange(sizes["v"])
-    inner = found["forest.features"] >= 0
-    right = found["forest.right"][inner]
+    none = np.zeros(0, dtype=np.intp)
+    gone = sum(map(bool, map(len, features.groups))) - 1
     fits = (
-        _within(found.get("features", nodes[:0]), most)
-        and _within(found["forest.roots"], len(nodes))
-        and found["forest.features"].max(initial=-1) < seen
-        and _within(right, len(nodes))
-        and bool((right > nodes[inner]).all())  # so that every row ends in a leaf
-        and not inner[-1:].any()
-        and _within(found.get("logistic.levels", nodes[:0]), levels)
+        _within(found.get("features", none), most)
+        and _is_forest(found, "forest", seen)
+        and ("rules.roots" not in found or _is_forest(found, "rules", gone + seen))
+        and _within(found.get("logistic.levels", none), levels)
     )
     if not fits:
         raise ValueError(
             f"The learner of {cite(features.domain[n].name)} in the imputer is incomplete."
         )
     return found
+
+
+def _is_forest(found: Mapping[str, NDArray[Any]], name: str, columns: int) -> bool:
+    """Whether every row of some columns ends in a leaf of each tree."""
+    roots, looked, right = (found[f"{name}.{part}"] for part in ("roots", "features", "right"))
+    nodes, inner = np.arange(len(looked)), looked >= 0
+    return (
+        _within(roots, len(nodes))
+        and looked.max(initial=-1) < columns
+        and _within(right[inner], len(nodes))
+        and bool((right[inner] > nodes[inner]).all())
+        and not inner[-1:].any()
+    )
 
 
 def _within(places: NDArray[Any], most: int) -> bool:
@@ -460,7 +475,7 @@ def _fit_learners(
             kept = choose_features(X, level[:, None] == features.levels[n], weight[rows])
             others = kept[kept < features.width - len(features.groups[n])]
             model.categories[n] = CategoryLearner.fit(
-                kept, others, X, level, table, weight[rows], rng
+                kept, others, X, completion.gone(n, said), level, table, weight[rows], rng
             )
 
 

@@ -157,7 +157,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     classes, a normal distribution and forests. It is trained on observed cells, each as if it were
     missing, and these cells choose how much each part counts. The distribution of a number is
     centered near the prediction, and its spread is calibrated on these cells; that of a category is
-    a product of powers of the classes', the regression's and the forest's. The expected number is
+    a product of powers of the classes', the regression's and two forests'. The expected number is
     the prediction, which may differ a little from the mean of the distribution. ``pmf_`` answers as
     the joint does; :meth:`from_pmf` makes an imputer that fills in by it.
 
@@ -275,11 +275,11 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     def _without_empty(self, frame: Frame) -> Frame:
         """Return the columns that have a value; say which have none."""
         names = [self._columns[n] for n in self._empty]
-        what = "filled with zeros" if self.keep_empty_features else "dropped"
+        has, them = ("has", "it") if len(names) == 1 else ("have", "them")
+        what = f"fills {them} with zeros" if self.keep_empty_features else f"drops {them}"
         remark(
-            f"{show(names)} {'has' if len(names) == 1 else 'have'} no value in any row: nothing "
-            f"can be learned, and transform returns them {what} "
-            f"(keep_empty_features={self.keep_empty_features})."
+            f"{show(names)} {has} no value in any row: nothing can be learned, and transform "
+            f"{what} (keep_empty_features={self.keep_empty_features})."
         )
         kept = [n for n in range(len(frame.columns)) if n not in self._empty]
         if not kept:

@@ -615,3 +615,8 @@ class RowCompletion:
             own = logit(np.clip(own, 1e-4, 1.0 - 1e-4))
         others = np.delete(columns, group, axis=1)
         return np.hstack([others, completed.normal[:, group], own])
+
+    def gone(self, n: int, completed: Completed) -> BoolArray:
+        """Return which variables but n are missing, (rows, variables)."""
+        firsts = [group[0] for k, group in enumerate(self.features.groups) if k != n and len(group)]
+        return np.isnan(completed.known[:, firsts])
