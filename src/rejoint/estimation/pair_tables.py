@@ -7,7 +7,7 @@ answers is moved towards them (:func:`agree`): by no more than the misfit demand
 that the model has learned as its anchor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -32,7 +32,7 @@ from rejoint.solver.solver import Limits
 #: Numbers in a block of records that is multiplied at a time.
 BLOCK = 4_000_000
 
-#: Classes that are drawn for a record with missing cells, at evenly spaced places.
+#: Classes that are drawn for each copy of a record with missing cells, at evenly spaced places.
 FILLINGS = 4
 
 #: Cells x classes of the models that means and variances are of, and the fewest of them.
@@ -285,6 +285,7 @@ def count_pairs(
     most = max(int(policy.pair_cells / layout.size**2), 1)
     if len(rows) > most:
         rows = np.sort(rng.choice(rows, most, replace=False))
+    total = float(data.weight[rows].sum())
     filled = np.zeros((layout.size, layout.size))
     both = np.zeros((len(layout.levels), len(layout.levels)))
     step = max(BLOCK // max(layout.size, model.rank), 1)
@@ -297,9 +298,10 @@ def count_pairs(
         add_products(filled, one_hot(layout, codes[whole]), weight[whole])
         if whole.all():
             continue
-        for cells in fillings(layout, codes[~whole], seen[~whole], model, rng):
-            add_products(filled, cells, weight[~whole] / FILLINGS)
-    total = float(data.weight[rows].sum())
+        open_codes, own = codes[~whole], weight[~whole]
+        copies = own * min(most / total, 1.0)
+        for cells, mass in fillings(layout, open_codes, own, copies, model, rng):
+            add_products(filled, cells, mass)
     held, shares = np.diag(both).copy(), filled * apart(layout) / total
     np.fill_diagonal(both, 0.0)
     if (both + np.diag(held) < total * (1.0 - 1e-9)).any():
@@ -356,22 +358,34 @@ def one_hot(layout: Layout, codes: NDArray[np.signedinteger]) -> NDArray[np.floa
 def fillings(
     layout: Layout,
     codes: NDArray[np.signedinteger],
-    seen: NDArray[np.bool_],
+    weight: FloatArray,
+    copies: FloatArray,
     model: Model,
     rng: np.random.Generator,
-) -> list[NDArray[np.float32]]:
-    """Records with missing cells filled, several times."""
-    known, missing = one_hot(layout, codes), layout.expand(~seen.T).T
+) -> Iterator[tuple[NDArray[np.float32], FloatArray]]:
+    """Records with missing cells, filled by the columns of drawn classes, and their weights.
+
+    Each copy of a record draws its own classes: a record that holds little may have hundreds of
+    copies, and a few classes would stand for all of them.
+    """
+    known, missing = one_hot(layout, codes), layout.expand((codes < 0).T).T
     _, posterior = kernels.class_posterior(codes, model.weights, model.factors, layout.levels)
-    steps = np.cumsum(posterior, axis=1)
-    first = rng.random(len(codes))
+    steps, rows = np.cumsum(posterior, axis=1), np.arange(len(codes))
+    # With many places for each class they are as good as all classes by their probabilities.
+    places = FILLINGS * np.ceil(np.clip(copies, 1.0, model.rank)).astype(np.intp)
+    row = np.repeat(rows, places)
+    number = np.arange(len(row)) - (np.cumsum(places) - places)[row]
+    place = row + (rng.random(len(codes))[row] + number) / places[row]
+    drawn = np.searchsorted((rows[:, None] + steps / steps[:, -1:]).ravel(), place)
+    drawn = np.clip(drawn, row * model.rank, (row + 1) * model.rank - 1)
+    found, times = np.unique(drawn, return_counts=True)
+    row, classes = np.divmod(found, model.rank)
+    share = weight[row] * times / places[row]
     columns = model.factors.T.astype(np.float32)
-    found = []
-    for k in range(FILLINGS):
-        place = (first + k) / FILLINGS * steps[:, -1]
-        drawn = np.minimum((steps < place[:, None]).sum(axis=1), model.rank - 1)
-        found.append(np.where(missing, columns[drawn], known))
-    return found
+    step = max(BLOCK // layout.size, 1)
+    for at in range(0, len(found), step):
+        own, some = row[at : at + step], classes[at : at + step]
+        yield np.where(missing[own], columns[some], known[own]), share[at : at + step]
 
 
 def add_products(sums: FloatArray, cells: NDArray[np.float32], weight: FloatArray) -> None:
