@@ -32,8 +32,11 @@ from rejoint.solver.solver import Limits
 #: Numbers in a block of records that is multiplied at a time.
 BLOCK = 4_000_000
 
-#: Classes that are drawn for each copy of a record with missing cells, at evenly spaced places.
-FILLINGS = 4
+#: Classes that are drawn for each copy of a record with missing cells, at evenly spaced places: as
+#: many as cost these cells (levels squared for each) within these limits. On halves of a survey of
+#: 5,893 records, a twelfth of whose cells are missing, the RMSE of the tables to the other half is
+#: 0.990 to 1.013 of that of counting, by the seed, with 4; with 32 it is 0.998 to 1.005.
+FILLED_CELLS, FILLINGS = 1e8, (4, 32)
 
 #: Cells x classes of the models that means and variances are of, and the fewest of them.
 MOMENT_CELLS, FEWEST_MODELS = 4_000_000_000, 8
@@ -372,7 +375,9 @@ def fillings(
     _, posterior = kernels.class_posterior(codes, model.weights, model.factors, layout.levels)
     steps, rows = np.cumsum(posterior, axis=1), np.arange(len(codes))
     # With many places for each class they are as good as all classes by their probabilities.
-    places = FILLINGS * np.ceil(np.clip(copies, 1.0, model.rank)).astype(np.intp)
+    copies = np.ceil(np.clip(copies, 1.0, model.rank))
+    each = np.clip(FILLED_CELLS / (layout.size**2 * copies.sum()), *FILLINGS)
+    places = (copies * int(each)).astype(np.intp)
     row = np.repeat(rows, places)
     number = np.arange(len(row)) - (np.cumsum(places) - places)[row]
     place = row + (rng.random(len(codes))[row] + number) / places[row]
