@@ -544,11 +544,17 @@ def excess(tables: PairTables, model: Model, errors: float) -> FloatArray:
     return np.maximum(records * block_sums(layout, gap) - chance, 0.0)
 
 
-def move(tables: PairTables, model: Model, anchor: float, policy: Policy = DEFAULT) -> Model:
+def move(
+    tables: PairTables,
+    model: Model,
+    anchor: float,
+    policy: Policy = DEFAULT,
+    steps: int | None = None,
+) -> Model:
     """Fit a model to tables, with itself as prior that counts as ``anchor`` times the records."""
     mass = anchor * tables.weight * model.weights
     prior = Prior(mass * len(tables.records) / 2, mass * model.factors)
-    limits = Limits(max_steps=policy.pair_steps, exact=-1.0)
+    limits = Limits(max_steps=policy.pair_steps if steps is None else steps, exact=-1.0)
     return run(Em(prior=prior, limits=limits, policy=policy), tables, model).model
 
 
@@ -571,7 +577,8 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
         parts = divide(model, worst, target.weight)
         if target.layout.size**2 * parts.rank > policy.pair_cells_divided:
             break
-        parts = move(target, parts, policy.pair_anchor_divided, policy)
+        steps = policy.pair_steps_divided
+        parts = move(target, parts, policy.pair_anchor_divided, policy, steps)
         model = compact([parts], model, most)
     return move(target, model, policy.pair_anchor, policy)
 

@@ -40,8 +40,9 @@ LEAST_VARIANCE = 1e-8
 #: Least probability in logarithms: a level that a group never shows does not exclude a class.
 LEAST_PROBABILITY = 1e-9
 
-#: Share of the classes below which others than few groups are left as they are.
-FEW_MOVED = 0.01
+#: Classes x groups from which single precision says which group is the nearest, and share of the
+#: classes that move below which groups are left as they are then.
+MANY, FEW_MOVED = 1_000_000, 0.01
 
 #: Numbers in the table of scores of classes and groups that is formed at a time.
 BLOCK = 4_000_000
@@ -80,15 +81,16 @@ def compact(
     if len(weights) <= most:
         return Model(layout, weights / weights.sum(), columns)
     merged = first.take(np.argsort(-first.weights, kind="stable")[:most])
-    # Single precision is enough to say which of very many groups is the nearest.
-    rows = np.ascontiguousarray(columns.T, np.float32 if len(weights) * most > BLOCK else None)
+    many = len(weights) * most > MANY
+    rows = np.ascontiguousarray(columns.T, np.float32 if many else None)
     for _ in range(FIRST_ROUNDS):
         merged = merge(first, weights, columns, nearest(merged, rows))
     groups = cut_groups(weights, columns, nearest(merged, rows), most)
     for _ in range(1 + LAST_ROUNDS):
-        before, merged = groups, merge(first, weights, columns, groups)
+        before = np.unique(groups, return_inverse=True)[1]  # as merging counts them
+        merged = merge(first, weights, columns, before)
         groups = nearest(merged, rows)
-        if weights @ (groups != before) <= (FEW_MOVED if len(weights) * most > BLOCK else 0.0):
+        if weights @ (groups != before) <= (FEW_MOVED if many else 0.0):
             break
     return merged.sorted()
 
