@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import threadpoolctl
 from small_records import dense, log_likelihood, random_pmf, random_records
 
 import rejoint as rj
@@ -278,6 +279,26 @@ def test_an_objective_that_is_not_a_number_is_said_to_be():
     assert "the next step has an objective that is not a number" in result.stop
     assert "improving" not in result.stop
     assert np.isfinite(result.log_likelihood)
+
+
+def test_blas_is_held_to_one_thread():
+    # Several threads on busy cores: 14.6 s of CPU in place of 3.0 for 2,945 records.
+    def threads():
+        found = threadpoolctl.threadpool_info()
+        return {lib["num_threads"] for lib in found if lib["user_api"] == "blas"}
+
+    seen = []
+
+    class Watching(Em):
+        def step(self, problem, state):
+            seen.append(threads())
+            return super().step(problem, state)
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        estimate(random_records(0, (2, 2, 2), 50), 2, Watching(), n_init=1, random_state=0)
+        assert threads() == {2}
+    assert seen
+    assert all(found == {1} for found in seen)
 
 
 def test_a_solver_that_stalls_on_records_gets_advice_for_records():

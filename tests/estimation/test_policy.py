@@ -150,6 +150,7 @@ CASES = {
     "pair_cells": (1e4, "bayes"),
     "pair_anchor": (1.0, "bayes"),
     "pair_steps": (2, "bayes"),
+    "pair_steps_divided": (2, "misfit"),
     "pair_rounds": (0, "misfit"),
     "pair_anchor_divided": (5.0, "misfit"),
     "pair_cells_divided": (0.0, "misfit"),

@@ -63,7 +63,7 @@ from rejoint.solver.search import (
     promising,
     search,
 )
-from rejoint.solver.session import Session
+from rejoint.solver.session import Session, one_blas_thread
 from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
 from rejoint.text import cite, plural
 
@@ -213,7 +213,7 @@ def estimate(
     kept, rng = open_checkpoint(
         checkpoint, random_state, partial(fingerprint, source), policy=policy, **asked
     )
-    with Progress(progress) as report:
+    with Progress(progress) as report, one_blas_thread():
         session = Session(rng, report, kept, executor)
         return interruptible(session, partial(_estimate, source, request, session), on_interrupt)
 

@@ -7,7 +7,7 @@ answers is moved towards them (:func:`agree`): by no more than the misfit demand
 that the model has learned as its anchor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -32,8 +32,11 @@ from rejoint.solver.solver import Limits
 #: Numbers in a block of records that is multiplied at a time.
 BLOCK = 4_000_000
 
-#: Classes that are drawn for a record with missing cells, at evenly spaced places.
-FILLINGS = 4
+#: Classes that are drawn for each copy of a record with missing cells, at evenly spaced places: as
+#: many as cost these cells (levels squared for each) within these limits. On halves of a survey of
+#: 5,893 records, a twelfth of whose cells are missing, the RMSE of the tables to the other half is
+#: 0.990 to 1.013 of that of counting, by the seed, with 4; with 32 it is 0.998 to 1.005.
+FILLED_CELLS, FILLINGS = 1e8, (4, 32)
 
 #: Cells x classes of the models that means and variances are of, and the fewest of them.
 MOMENT_CELLS, FEWEST_MODELS = 4_000_000_000, 8
@@ -285,6 +288,7 @@ def count_pairs(
     most = max(int(policy.pair_cells / layout.size**2), 1)
     if len(rows) > most:
         rows = np.sort(rng.choice(rows, most, replace=False))
+    total = float(data.weight[rows].sum())
     filled = np.zeros((layout.size, layout.size))
     both = np.zeros((len(layout.levels), len(layout.levels)))
     step = max(BLOCK // max(layout.size, model.rank), 1)
@@ -297,9 +301,10 @@ def count_pairs(
         add_products(filled, one_hot(layout, codes[whole]), weight[whole])
         if whole.all():
             continue
-        for cells in fillings(layout, codes[~whole], seen[~whole], model, rng):
-            add_products(filled, cells, weight[~whole] / FILLINGS)
-    total = float(data.weight[rows].sum())
+        open_codes, own = codes[~whole], weight[~whole]
+        copies = own * min(most / total, 1.0)
+        for cells, mass in fillings(layout, open_codes, own, copies, model, rng):
+            add_products(filled, cells, mass)
     held, shares = np.diag(both).copy(), filled * apart(layout) / total
     np.fill_diagonal(both, 0.0)
     if (both + np.diag(held) < total * (1.0 - 1e-9)).any():
@@ -356,22 +361,36 @@ def one_hot(layout: Layout, codes: NDArray[np.signedinteger]) -> NDArray[np.floa
 def fillings(
     layout: Layout,
     codes: NDArray[np.signedinteger],
-    seen: NDArray[np.bool_],
+    weight: FloatArray,
+    copies: FloatArray,
     model: Model,
     rng: np.random.Generator,
-) -> list[NDArray[np.float32]]:
-    """Records with missing cells filled, several times."""
-    known, missing = one_hot(layout, codes), layout.expand(~seen.T).T
+) -> Iterator[tuple[NDArray[np.float32], FloatArray]]:
+    """Records with missing cells, filled by the columns of drawn classes, and their weights.
+
+    Each copy of a record draws its own classes: a record that holds little may have hundreds of
+    copies, and a few classes would stand for all of them.
+    """
+    known, missing = one_hot(layout, codes), layout.expand((codes < 0).T).T
     _, posterior = kernels.class_posterior(codes, model.weights, model.factors, layout.levels)
-    steps = np.cumsum(posterior, axis=1)
-    first = rng.random(len(codes))
+    steps, rows = np.cumsum(posterior, axis=1), np.arange(len(codes))
+    # With many places for each class they are as good as all classes by their probabilities.
+    copies = np.ceil(np.clip(copies, 1.0, model.rank))
+    each = np.clip(FILLED_CELLS / (layout.size**2 * copies.sum()), *FILLINGS)
+    places = (copies * int(each)).astype(np.intp)
+    row = np.repeat(rows, places)
+    number = np.arange(len(row)) - (np.cumsum(places) - places)[row]
+    place = row + (rng.random(len(codes))[row] + number) / places[row]
+    drawn = np.searchsorted((rows[:, None] + steps / steps[:, -1:]).ravel(), place)
+    drawn = np.clip(drawn, row * model.rank, (row + 1) * model.rank - 1)
+    found, times = np.unique(drawn, return_counts=True)
+    row, classes = np.divmod(found, model.rank)
+    share = weight[row] * times / places[row]
     columns = model.factors.T.astype(np.float32)
-    found = []
-    for k in range(FILLINGS):
-        place = (first + k) / FILLINGS * steps[:, -1]
-        drawn = np.minimum((steps < place[:, None]).sum(axis=1), model.rank - 1)
-        found.append(np.where(missing, columns[drawn], known))
-    return found
+    step = max(BLOCK // layout.size, 1)
+    for at in range(0, len(found), step):
+        own, some = row[at : at + step], classes[at : at + step]
+        yield np.where(missing[own], columns[some], known[own]), share[at : at + step]
 
 
 def add_products(sums: FloatArray, cells: NDArray[np.float32], weight: FloatArray) -> None:
@@ -525,11 +544,17 @@ def excess(tables: PairTables, model: Model, errors: float) -> FloatArray:
     return np.maximum(records * block_sums(layout, gap) - chance, 0.0)
 
 
-def move(tables: PairTables, model: Model, anchor: float, policy: Policy = DEFAULT) -> Model:
+def move(
+    tables: PairTables,
+    model: Model,
+    anchor: float,
+    policy: Policy = DEFAULT,
+    steps: int | None = None,
+) -> Model:
     """Fit a model to tables, with itself as prior that counts as ``anchor`` times the records."""
     mass = anchor * tables.weight * model.weights
     prior = Prior(mass * len(tables.records) / 2, mass * model.factors)
-    limits = Limits(max_steps=policy.pair_steps, exact=-1.0)
+    limits = Limits(max_steps=policy.pair_steps if steps is None else steps, exact=-1.0)
     return run(Em(prior=prior, limits=limits, policy=policy), tables, model).model
 
 
@@ -552,7 +577,8 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
         parts = divide(model, worst, target.weight)
         if target.layout.size**2 * parts.rank > policy.pair_cells_divided:
             break
-        parts = move(target, parts, policy.pair_anchor_divided, policy)
+        steps = policy.pair_steps_divided
+        parts = move(target, parts, policy.pair_anchor_divided, policy, steps)
         model = compact([parts], model, most)
     return move(target, model, policy.pair_anchor, policy)
 

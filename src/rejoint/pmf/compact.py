@@ -40,8 +40,9 @@ LEAST_VARIANCE = 1e-8
 #: Least probability in logarithms: a level that a group never shows does not exclude a class.
 LEAST_PROBABILITY = 1e-9
 
-#: Share of the classes below which others than few groups are left as they are.
-FEW_MOVED = 0.01
+#: Classes x groups from which single precision says which group is the nearest, and share of the
+#: classes that move below which groups are left as they are then.
+MANY, FEW_MOVED = 1_000_000, 0.01
 
 #: Numbers in the table of scores of classes and groups that is formed at a time.
 BLOCK = 4_000_000
@@ -80,15 +81,16 @@ def compact(
     if len(weights) <= most:
         return Model(layout, weights / weights.sum(), columns)
     merged = first.take(np.argsort(-first.weights, kind="stable")[:most])
-    # Single precision is enough to say which of very many groups is the nearest.
-    rows = np.ascontiguousarray(columns.T, np.float32 if len(weights) * most > BLOCK else None)
+    many = len(weights) * most > MANY
+    rows = np.ascontiguousarray(columns.T, np.float32 if many else None)
     for _ in range(FIRST_ROUNDS):
         merged = merge(first, weights, columns, nearest(merged, rows))
     groups = cut_groups(weights, columns, nearest(merged, rows), most)
     for _ in range(1 + LAST_ROUNDS):
-        before, merged = groups, merge(first, weights, columns, groups)
+        before = np.unique(groups, return_inverse=True)[1]  # as merging counts them
+        merged = merge(first, weights, columns, before)
         groups = nearest(merged, rows)
-        if weights @ (groups != before) <= (FEW_MOVED if len(weights) * most > BLOCK else 0.0):
+        if weights @ (groups != before) <= (FEW_MOVED if many else 0.0):
             break
     return merged.sorted()
 
@@ -120,27 +122,51 @@ def merge(like: Model, weights: FloatArray, columns: FloatArray, groups: IntArra
 
 
 def cut_groups(weights: FloatArray, columns: FloatArray, groups: IntArray, most: int) -> IntArray:
-    """Cut the group that varies most in two, until there are ``most``."""
+    """Cut the group that varies most in two, until there are ``most``.
+
+    The variance in all directions is quick to find and no less than that in one, so that the main
+    direction is looked for only where a group may come next.
+    """
     groups = np.unique(groups, return_inverse=True)[1].astype(np.intp)
-    parts = [np.flatnonzero(groups == g) for g in range(int(groups.max()) + 1)]
-    spreads = [main_direction(weights[part], columns[:, part]) for part in parts]
-    waiting = [(-spread, g) for g, (spread, _) in enumerate(spreads)]
+    order = np.argsort(groups, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+    bounds = [total_variance(weights[part], columns[:, part]) for part in parts]
+    waiting = [(-bound, g) for g, bound in enumerate(bounds)]
     heapify(waiting)
+    sides: dict[int, NDArray[np.bool_]] = {}
     while len(parts) < most:
         least, widest = waiting[0]
         if not -least > LEAST_VARIANCE:
             break
-        part, side = parts[widest], spreads[widest][1]
+        part = parts[widest]
+        if widest not in sides:
+            spread, sides[widest] = main_direction(weights[part], columns[:, part])
+            heapreplace(waiting, (-spread, widest))
+            continue
+        side = sides.pop(widest)
         parts[widest] = part[side]
         parts.append(part[~side])
-        spreads.append((0.0, side))
         for replaced, g in ((True, widest), (False, len(parts) - 1)):
-            spreads[g] = main_direction(weights[parts[g]], columns[:, parts[g]])
-            (heapreplace if replaced else heappush)(waiting, (-spreads[g][0], g))
+            bound = total_variance(weights[parts[g]], columns[:, parts[g]])
+            (heapreplace if replaced else heappush)(waiting, (-bound, g))
     found = np.empty(len(groups), dtype=np.intp)
     for g, part in enumerate(parts):
         found[part] = g
     return found
+
+
+def total_variance(weights: FloatArray, columns: FloatArray) -> float:
+    """Variance of a group of columns in all directions together.
+
+    Examples
+    --------
+    >>> total_variance(np.array([1.0, 1.0]), np.array([[0.0, 2.0], [1.0, 1.0]]))
+    2.0
+    """
+    if len(weights) < 2:
+        return 0.0
+    away = columns - (columns @ weights / max(weights.sum(), 1e-300))[:, None]
+    return float((away**2 @ weights).sum())
 
 
 @lru_cache(maxsize=256)
