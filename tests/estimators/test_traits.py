@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from rejoint.estimators import TraitPolicy
 from rejoint.estimators.recommender.ratings import RatingLevels
 from rejoint.estimators.recommender.trait_model import (
+    ChoiceModel,
     RatingModel,
     Standard,
     as_grades,
@@ -203,6 +204,40 @@ def test_ratings_of_a_known_world():
     again = standard.center + standard.spread * np.mean([*model.means(placed.points)], axis=0)
     assert np.abs(again - found[:50]).mean() < 0.1
     assert placed.variance == pytest.approx(tastes.variance[:50], rel=0.5)
+
+
+def test_new_users_are_placed_by_means_and_users_of_the_fit_by_draws():
+    """Few users, so that items are uncertain, and their means have seen what each user rated."""
+    rng = np.random.default_rng(1)
+    truth, seen = rating_world(rng)
+    stars = np.clip(np.round(truth + 0.6 * rng.normal(size=truth.shape)), 1, 5)
+    standard = Standard.of(np.arange(1.0, 6.0), stars[seen])
+    known = as_cells(sparse.csr_array(np.where(seen, stars, 0)))
+    ratings = as_standardized(known, standard.values)
+    first = as_cells(ratings[:60])
+    sweeps = sample_ratings(first, (None, None), 8, POLICY, rng)
+    model, _ = RatingModel.of([next(sweeps) for _ in range(40)][8:], first, standard, POLICY)
+
+    def error(users, fitted):
+        placed = model.place(as_cells(ratings[users]), None, POLICY, fitted)
+        found = standard.center + standard.spread * np.mean([*model.means(placed.points)], axis=0)
+        return np.mean((found - truth[users])[~seen[users]] ** 2)
+
+    fit, new = slice(0, 60), slice(60, None)
+    assert error(new, fitted=False) < 0.97 * error(new, fitted=True)
+    assert error(fit, fitted=True) < error(fit, fitted=False)
+
+
+def test_places_of_new_users_are_the_most_probable_ones():
+    rng = np.random.default_rng(2)
+    _, grades = graded_world(rng, 60, 30, 3)
+    sweeps = sample_choices(grades, (None, None), 3, POLICY, rng)
+    model, _ = ChoiceModel.of([next(sweeps) for _ in range(12)][4:])
+    new = as_cells(grades[:5])
+    for m, points in enumerate(model.place(new, None, POLICY)):
+        further, prior = points.copy(), model.user_prior(m)
+        choice_half(further, model.items[m], new, prior, model.offsets[m], POLICY, None)
+        assert further == pytest.approx(points, abs=0.02)  # another Newton step changes nothing
 
 
 def test_users_have_their_own_use_of_levels():

@@ -216,6 +216,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     _users: Ids
     _items: Ids
     _known: Any  # csr_array (users, items): level numbers plus one
+    _fitted: int  # users of the fit, who come first
     _user_table: FeatureTable | None
     _pmf: LowRankPMF | None
     _interrupted: bool
@@ -293,6 +294,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             "_users": Ids(users, "user"),
             "_items": Ids(items, "item"),
             "_known": known,
+            "_fitted": len(users),
             "_user_table": tables[0],
             "users_": users,
             "items_": items,
@@ -360,7 +362,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         added = encode_cells(self._place(cells), shape, self._model.scale)
         self._known = overwrite(self._known, added)
         changed = np.unique(self._users.all_places(cells.users))
-        placed = self._model.place(as_cells(self._known[changed]))
+        fitted = np.searchsorted(changed, self._fitted)  # users of the fit come first
+        placed = self._model.place(as_cells(self._known[changed[:fitted]]), fitted=True)
+        placed = placed.append(self._model.place(as_cells(self._known[changed[fitted:]])))
         # The users that stay as they are, then those that were placed, in the order of all.
         before_them = len(users) - len(new)
         every = np.arange(len(users))
@@ -831,6 +835,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             "columns": None if self.columns is None else list(self.columns),
             "user_features": None if self._user_table is None else asdict(self._user_table),
             "interrupted": self._interrupted,
+            "fitted": self._fitted,
             **{name: getattr(self, name) for name in FIT_COLUMNS if hasattr(self, name)},
         }
         if "feature_names_in_" in settings:
@@ -874,6 +879,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             model.policy,
         )
         found._model, found._people, found._known = model, people, known
+        found._fitted = settings["fitted"]
         found._users = Ids(as_labels(settings["users"]), "user")
         found._items = Ids(as_labels(settings["items"]), "item")
         found.users_, found.items_ = found._users.labels, found._items.labels

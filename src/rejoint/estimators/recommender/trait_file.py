@@ -128,7 +128,7 @@ def _read_known(arrays: Arrays, shape: tuple[int, int], levels: int) -> Any:
 def check_settings(settings: Mapping[str, Any]) -> None:
     """Refuse settings of other types; what is missing is a KeyError."""
     kinds: dict[str, Any] = {"half_up": bool, "rated": bool, "users": list, "items": list}
-    for key, kind in {**kinds, "policy": dict}.items():
+    for key, kind in {**kinds, "policy": dict, "fitted": int}.items():
         if not isinstance(settings[key], kind):
             raise TypeError(f"{key} is {cite(settings[key])}"[:80])
     if settings["feedback"] not in ("explicit", "implicit"):

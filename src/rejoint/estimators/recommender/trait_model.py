@@ -58,8 +58,7 @@ class TraitSweep(NamedTuple):
     Attributes
     ----------
     items, item_draws : arrays (N, d)
-        Conditional means of the items, by which answers are given, and draws of them, by which new
-        users are placed.
+        Conditional means of the items, by which answers are given, and draws of them.
     precision : array (d,)
         Of the users' prior.
     user_weights : array (F, d)
@@ -98,6 +97,14 @@ class KeptSweeps:
     precision: Single
     user_weights: Single
 
+    def placing_items(self, fitted: bool) -> Single:
+        """Return the items by which users are placed, (M, N, d).
+
+        New users are placed by the means, as answers are given by them too. The means of items have
+        seen the ratings of users of the fit: these are placed by draws, as the fit did it.
+        """
+        return self.item_draws if fitted else self.items
+
     def user_prior(self, m: int, features: Single | None = None) -> PointPrior:
         """Return the prior of users in a sweep."""
         mean = np.zeros(self.items.shape[2], dtype=np.float32)
@@ -124,18 +131,22 @@ class ChoiceModel(KeptSweeps):
         *parts, users, _ = stack(sweeps)
         return cls(*parts), users
 
-    def place(self, grades: Any, features: Single | None, policy: TraitPolicy) -> Single:
-        """Place users in each kept sweep by their choices alone, (M, users, d)."""
-        shape = (len(self.items), grades.shape[0], self.items.shape[2])
-        found = np.zeros(shape, dtype=np.float32)
-        for m, points in enumerate(found):
-            prior = self.user_prior(m, features)
-            points[:] = prior.mean
-            for _ in range(policy.place_steps):
-                choice_half(
-                    points, self.item_draws[m], grades, prior, self.offsets[m], policy, None
-                )
-        return found
+    def place(
+        self, grades: Any, features: Single | None, policy: TraitPolicy, fitted: bool = False
+    ) -> Single:
+        """Place users in each kept sweep by their choices alone, (M, users, d).
+
+        A sweep starts from the places in the one before, which are near.
+        """
+        points = np.zeros((grades.shape[0], self.items.shape[2]), dtype=np.float32)
+        points += self.user_prior(0, features).mean
+        found = []
+        for m, items in enumerate(self.placing_items(fitted)):
+            prior, offsets = self.user_prior(m, features), self.offsets[m]
+            for _ in range(policy.place_steps[m > 0]):
+                choice_half(points, items, grades, prior, offsets, policy, None)
+            found.append(points.copy())
+        return np.stack(found)
 
     def shares(self, users: Single, items: IntArray | slice = slice(None)) -> Single:
         """Probability that users choose items in each kept sweep, (M, users, items)."""
@@ -340,23 +351,23 @@ class RatingModel(KeptSweeps):
         model = replace(model, use=model.use_of_levels(plain, ratings, None, policy)[0])
         return model, plain._replace(use=model.use_of_levels(plain, ratings, model.use, policy))
 
-    def place(self, ratings: Any, features: Single | None, policy: TraitPolicy) -> Tastes:
+    def place(
+        self, ratings: Any, features: Single | None, policy: TraitPolicy, fitted: bool = False
+    ) -> Tastes:
         """Find the tastes of users from their ratings alone."""
-        users, size = ratings.shape[0], self.items.shape[2]
-        points = np.empty((len(self.items), users, size), dtype=np.float32)
-        counts = np.diff(ratings.indptr)
-        total = np.zeros(users)
-        for m, found in enumerate(points):
-            prior = self.user_prior(m, features)
-            variance = np.full(users, self.variance[m], dtype=np.float32)
-            for _ in range(policy.place_steps):
-                cell_precision = np.asarray(np.repeat(1.0 / variance, counts), dtype=np.float32)
-                found[:] = rating_half(self.item_draws[m], ratings, cell_precision, prior, None)[0]
+        users, counts = ratings.shape[0], np.diff(ratings.indptr)
+        variance = np.full(users, self.variance[0], dtype=np.float32)
+        points, variances = [], []
+        for m, items in enumerate(self.placing_items(fitted)):
+            prior, overall = self.user_prior(m, features), float(self.variance[m])
+            for _ in range(policy.place_steps[m > 0]):
+                found = rating_half(items, ratings, np.repeat(1 / variance, counts), prior, None)[0]
                 off = ratings.data - cell_means(found, self.items[m], ratings)
-                variance = user_variances(off, ratings, float(self.variance[m]), policy)
-            total += variance
-        variance = np.asarray(total / len(points), dtype=np.float32)
-        plain = Tastes(points, variance, np.ones((users, len(self.values)), dtype=np.float32))
+                variance = user_variances(off, ratings, overall, policy)
+            points.append(found)
+            variances.append(variance)
+        even = np.ones((users, len(self.values)), dtype=np.float32)
+        plain = Tastes(np.stack(points), np.mean(variances, axis=0), even)
         return plain._replace(use=self.use_of_levels(plain, ratings, self.use, policy))
 
     def use_of_levels(
@@ -505,19 +516,31 @@ class TraitModel:
 
     # Users
 
-    def place(self, known: Any, features: Single | None = None) -> People:
-        """Place users by what they have rated: level numbers plus one, (users, items)."""
+    def place(self, known: Any, features: Single | None = None, *, fitted: bool = False) -> People:
+        """Place users by what they have rated.
+
+        Parameters
+        ----------
+        known : csr_array (users, items)
+            Level numbers plus one.
+        features : array (users, F), optional
+            Features of the users.
+        fitted : bool
+            Whether they are users of the fit.
+        """
         with one_blas_thread():
             grades = as_grades(known, self.scale)
-            found = self.choices.place(grades, features, self.policy)
-        return People(found, self.place_tastes(known, features))
+            found = self.choices.place(grades, features, self.policy, fitted)
+        return People(found, self.place_tastes(known, features, fitted))
 
-    def place_tastes(self, known: Any, features: Single | None = None) -> Tastes | None:
+    def place_tastes(
+        self, known: Any, features: Single | None = None, fitted: bool = False
+    ) -> Tastes | None:
         """Find how users rate by what they have rated; None in a model of choices alone."""
         if self.ratings is None:
             return None
         cells = as_standardized(known, self.ratings.values)
-        return self.ratings.place(cells, features, self.policy)
+        return self.ratings.place(cells, features, self.policy, fitted)
 
     def nobody(self, features: Single | None = None) -> People:
         """A user of whom nothing is known, not even what was not chosen."""
