@@ -260,7 +260,7 @@ def test_default_recommends(table):
     model = rj.JointRecommender(random_state=0).fit(table)
     best = [found.item for found in model.recommend({"Heat": 5, "Ghost": 1}, 2, by="expected")]
     assert sorted(best) == ["Ronin", "Speed"]
-    assert model.result_.stop == "20 samples of choices with 16 traits, 40 of ratings with 8."
+    assert model.result_.stop == "20 samples of choices with 16 traits, 40 of ratings with 10."
 
 
 def chosen_by_taste(seed=0, users=200, items=12):

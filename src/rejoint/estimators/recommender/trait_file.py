@@ -36,7 +36,8 @@ AXES = {
     "rating_items": "KNe",
     "rating_item_draws": "KNe",
     "rating_precision": "Ke",
-    "rating_variance": "K",
+    "rating_variance": "K2",
+    "rating_item_factors": "KN",
     "rating_use": "I",
     "rating_user_weights": "KFe",
     "taste_points": "KUe",
@@ -154,7 +155,7 @@ def check_arrays(arrays: Arrays, settings: Mapping[str, Any]) -> dict[str, int]:
     least = {axis: sizes[axis] for axis in "MNUd" if sizes[axis] < 1}
     if least or len(arrays["levels"]) != sizes.get("I", 2):
         raise ValueError("it has no users, items or samples")
-    for name in ("choice_precision", "rating_precision", "rating_variance", "taste_variance"):
+    for name in ("choice_precision", "rating_precision", "rating_item_factors", "taste_variance"):
         if name in arrays and not (arrays[name] > 0.0).all():
             raise ValueError(f"{name} is not positive")
     return sizes

@@ -42,6 +42,11 @@ START_VARIANCE, LEAST_VARIANCE = 0.6, 1e-3
 LEAST_USE = 1e-3
 """Expected share of a level at least, where its use is estimated."""
 
+NONE: Single = np.zeros(0, dtype=np.float32)
+
+GAP_PAIRS = 4096
+"""Pairs of user and item by which the variance of draws around conditional means is estimated."""
+
 PAIR_BLOCK = 2**16
 """Pairs of user and item that are predicted at once."""
 
@@ -63,9 +68,11 @@ class TraitSweep(NamedTuple):
         Of the users' prior.
     user_weights : array (F, d)
         What features of users move their prior means by; F is 0 without features.
-    scale : array (2,) or float
-        Of choices the odds of the two lower grades at a logit of zero, of ratings the mean variance
-        of a rating.
+    scale : array (2,)
+        Of choices the odds of the two lower grades at a logit of zero. Of ratings the mean variance
+        around the draws, and that of the draws around the conditional means.
+    item_factors : array (N,)
+        What the variance of ratings of each item is multiplied by; none for choices.
     users : array (U, d)
         Conditional means of the users.
     variances : array (U,)
@@ -76,7 +83,8 @@ class TraitSweep(NamedTuple):
     item_draws: Single
     precision: Single
     user_weights: Single
-    scale: Single | float
+    scale: Single
+    item_factors: Single
     users: Single
     variances: Single
 
@@ -128,7 +136,7 @@ class ChoiceModel(KeptSweeps):
     @classmethod
     def of(cls, sweeps: Sequence[TraitSweep]) -> tuple["ChoiceModel", Single]:
         """Make a model of kept sweeps, and the places of the users of the fit, (M, U, d)."""
-        *parts, users, _ = stack(sweeps)
+        *parts, _, users, _ = stack(sweeps)
         return cls(*parts), users
 
     def place(
@@ -225,11 +233,12 @@ def sample_choices(
         yield keep(users, items, offsets)
 
 
-def keep(users: Side, items: Side, scale: Any, variances: Single | None = None) -> TraitSweep:
+def keep(
+    users: Side, items: Side, scale: Single, item_factors: Single = NONE, variances: Single = NONE
+) -> TraitSweep:
     """Return what is kept of a sweep; points of choices change in place."""
     kept = (items.points.copy(), items.draws, users.prior.precision, users.weights)
-    none = np.zeros(0, dtype=np.float32)
-    return TraitSweep(*kept, scale, users.points.copy(), none if variances is None else variances)
+    return TraitSweep(*kept, scale, item_factors, users.points.copy(), variances)
 
 
 def start_choices(
@@ -322,8 +331,10 @@ class RatingModel(KeptSweeps):
 
     Parameters
     ----------
-    variance : array (M,)
-        Mean variance of a rating.
+    variance : array (M, 2)
+        Mean variance of a rating around the draws, and of the draws around the conditional means.
+    item_factors : array (M, N)
+        What the variance of ratings of each item is multiplied by.
     values : array (I,)
         Levels, less the mean of all ratings and divided by their standard deviation.
     center, spread : float
@@ -333,6 +344,7 @@ class RatingModel(KeptSweeps):
     """
 
     variance: Single
+    item_factors: Single
     values: Single
     center: float
     spread: float
@@ -345,8 +357,8 @@ class RatingModel(KeptSweeps):
         """Make a model of kept sweeps, and the tastes of the users of the fit."""
         *parts, users, variances = stack(sweeps)
         even = np.ones(len(standard.values), dtype=np.float32)
-        items, draws, precision, weights, variance = parts
-        model = cls(items, draws, precision, weights, variance, *standard, even)
+        items, draws, precision, weights, variance, factors = parts
+        model = cls(items, draws, precision, weights, variance, factors, *standard, even)
         plain = Tastes(users, variances.mean(axis=0), np.tile(even, (users.shape[1], 1)))
         model = replace(model, use=model.use_of_levels(plain, ratings, None, policy)[0])
         return model, plain._replace(use=model.use_of_levels(plain, ratings, model.use, policy))
@@ -356,14 +368,17 @@ class RatingModel(KeptSweeps):
     ) -> Tastes:
         """Find the tastes of users from their ratings alone."""
         users, counts = ratings.shape[0], np.diff(ratings.indptr)
-        variance = np.full(users, self.variance[0], dtype=np.float32)
+        rows = np.repeat(np.arange(users), counts)
+        variance = np.full(users, self.variance[0, 0], dtype=np.float32)
         points, variances = [], []
         for m, items in enumerate(self.placing_items(fitted)):
-            prior, overall = self.user_prior(m, features), float(self.variance[m])
+            prior, overall = self.user_prior(m, features), float(self.variance[m, 0])
+            factors = self.item_factors[m, ratings.indices]
             for _ in range(policy.place_steps[m > 0]):
-                found = rating_half(items, ratings, np.repeat(1 / variance, counts), prior, None)[0]
+                cell_precision = 1.0 / (np.repeat(variance, counts) * factors)
+                found = rating_half(items, ratings, cell_precision, prior, None)[0]
                 off = ratings.data - cell_means(found, self.items[m], ratings)
-                variance = user_variances(off, ratings, overall, policy)
+                variance = pool_variances(off**2 / factors, rows, users, overall, policy)
             points.append(found)
             variances.append(variance)
         even = np.ones((users, len(self.values)), dtype=np.float32)
@@ -386,7 +401,7 @@ class RatingModel(KeptSweeps):
         observed, expected = (np.zeros((ratings.shape[0], size)) for _ in range(2))
         cells = users * size + levels
         observed += np.bincount(cells, minlength=observed.size).reshape(observed.shape)
-        shares = normal_levels(mean, tastes.variance[users], self.values)
+        shares = normal_levels(mean, self.around_means(tastes.variance)[users], self.values)
         for level in range(size):
             expected[:, level] = np.bincount(users, shares[:, level], len(expected))
         if overall is None:
@@ -401,6 +416,10 @@ class RatingModel(KeptSweeps):
         """Yield mean ratings of users and items, standardized, (users, items), sweep by sweep."""
         for u, i in zip(points, self.items, strict=True):
             yield self.within(logits(u, i[items]))
+
+    def around_means(self, variance: Single) -> Single:
+        """Return variances of users' ratings around the means that answers are given by."""
+        return np.asarray(variance + self.variance[:, 1].mean())
 
     def within(self, means: Single) -> Single:
         """Return means within the levels, by a hundredth of the scale."""
@@ -417,14 +436,29 @@ def cell_means(users: Single, items: Single, cells: Any) -> Single:
     return np.asarray(products + biases)
 
 
-def user_variances(off: Single, cells: Any, overall: float, policy: TraitPolicy) -> Single:
-    """Variance of each user's ratings around their means, pulled to that of all."""
-    users = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
-    squares = np.bincount(users, off.astype(np.float64) ** 2, cells.shape[0])
+def pool_variances(
+    squares: Single, places: IntArray, size: int, overall: float, policy: TraitPolicy
+) -> Single:
+    """Mean squares of each user or item, pulled to a variance of all.
+
+    Examples
+    --------
+    >>> policy = TraitPolicy(variance_ratings=1.0)
+    >>> pool_variances(np.array([3.0], np.float32), np.array([1]), 2, 1.0, policy)
+    array([1., 2.], dtype=float32)
+    """
     prior = policy.variance_ratings
-    return np.asarray(
-        (squares + prior * overall) / (np.diff(cells.indptr) + prior), dtype=np.float32
-    )
+    total = np.bincount(places, squares, size) + prior * overall
+    return np.asarray(total / (np.bincount(places, minlength=size) + prior), dtype=np.float32)
+
+
+def gap_variance(users: Side, items: Side, ratings: Any, rng: np.random.Generator) -> float:
+    """Variance of draws around conditional means, at users and items as often as they occur."""
+    rows, places = (rng.integers(ratings.nnz, size=GAP_PAIRS) for _ in range(2))
+    user = np.searchsorted(ratings.indptr, rows, side="right") - 1
+    item = ratings.indices[places]
+    drawn = pair_logits(users.draws[user], items.draws[item])
+    return float(np.mean((drawn - pair_logits(users.points[user], items.points[item])) ** 2))
 
 
 def normal_levels(mean: Single, variance: Single, values: Single) -> Single:
@@ -448,23 +482,33 @@ def sample_ratings(
     ratings: Any, features: Features, traits: int, policy: TraitPolicy, rng: np.random.Generator
 ) -> Iterator[TraitSweep]:
     """Yield what is kept of one sweep of standardized ratings (U, N) after another."""
-    by_item, counts = transpose(ratings), np.diff(ratings.indptr)
+    by_item = transpose(ratings)
+    rows, columns = (
+        np.repeat(np.arange(len(c.indptr) - 1), np.diff(c.indptr)) for c in (ratings, by_item)
+    )
     users, items = start_ratings(ratings, by_item, features, traits, rng)
     variances = np.full(len(users.points), START_VARIANCE, dtype=np.float32)
+    factors = np.ones(len(items.points), dtype=np.float32)
     while True:
-        precision = 1.0 / variances
+        precision, by_factor = 1.0 / variances, 1.0 / factors
         users.points, users.draws = rating_half(
-            items.draws, ratings, np.repeat(precision, counts), users.prior, rng
+            items.draws, ratings, precision[rows] * by_factor[ratings.indices], users.prior, rng
         )
         items.points, items.draws = rating_half(
-            users.draws, by_item, precision[by_item.indices], items.prior, rng
+            users.draws, by_item, precision[by_item.indices] * by_factor[columns], items.prior, rng
         )
-        off = ratings.data - cell_means(users.draws, items.draws, ratings)
-        overall = max(float(np.mean(np.square(off, dtype=np.float64))), LEAST_VARIANCE)
-        variances = user_variances(off, ratings, overall, policy)
+        squares = np.square(ratings.data - cell_means(users.draws, items.draws, ratings))
+        factors = pool_variances(
+            squares * precision[rows], ratings.indices, len(factors), 1.0, policy
+        )
+        factors /= factors[ratings.indices].mean(dtype=np.float64)
+        squares /= factors[ratings.indices]
+        overall = max(float(squares.mean(dtype=np.float64)), LEAST_VARIANCE)
+        variances = pool_variances(squares, rows, len(variances), overall, policy)
         users.update_prior()
         items.update_prior()
-        yield keep(users, items, overall, variances)
+        scale = np.array([overall, gap_variance(users, items, ratings, rng)], dtype=np.float32)
+        yield keep(users, items, scale, factors, variances)
 
 
 def start_ratings(
@@ -573,6 +617,7 @@ class TraitModel:
             yield from map(yes_and_no, self.chosen(people, items))
             return
         _, variance, use = people.tastes
+        variance = self.ratings.around_means(variance)
         for means in self.ratings.means(people.tastes.points, items):
             yield kernels.tilted_levels(means, variance, use, self.ratings.values)
 
@@ -611,6 +656,7 @@ class TraitModel:
         points, variance, use = people.tastes.take(users)
         means = self.ratings.within(pair_logits(points, self.ratings.items[:, items]))
         rows = np.ascontiguousarray(means.T)  # a row for each pair, a column for each class
+        variance = self.ratings.around_means(variance)
         found = kernels.tilted_levels(rows, variance, use, self.ratings.values)
         return np.asarray(found.mean(axis=1, dtype=np.float64))
 
@@ -667,6 +713,7 @@ class TraitModel:
         cells = as_standardized(mine, rated.values)
         _, variance, use = people.tastes.take(users)
         cell_precision = np.repeat(1.0 / variance, np.diff(cells.indptr))
+        cell_precision /= rated.item_factors[m, cells.indices]
         prior = rated.user_prior(m)
         drawn = rating_half(rated.item_draws[m], cells, cell_precision, prior, rng)[1]
         means = rated.within(logits(drawn, rated.items[m]))

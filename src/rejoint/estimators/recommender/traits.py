@@ -45,11 +45,10 @@ class TraitPolicy:
     choice_draws : pair of int
         Sweeps of choices that are kept: NDCG of 610 users and 1,000 movies .376, .380, .381 with
         12, 20, 28. For each of them there are two sweeps of ratings: RMSE .801, .799 with 24, 40.
-    many_ratings : int
-        Ratings of an item, on average, above which the second one of ``rating_traits`` counts.
     rating_traits : pair of int
-        Traits of ratings. RMSE with 60 ratings of an item .805, .800, .802 with 4, 8, 16; with
-        1,000 of an item .774, .770, .765 with 5, 8, 14.
+        Traits of ratings at least and at most; in between, the root of the number of ratings of an
+        item. RMSE with 50 ratings of an item .799, .800, .800 with 8, 12, 16; with 270 .791, .787,
+        .785; with 800 of an item .749, .746, .744, and .743 with 32.
     burn_in : int
         Sweeps before the first one that is kept.
     place_steps : pair of int
@@ -63,7 +62,8 @@ class TraitPolicy:
     block_cells : int
         Logits that are formed at once: 4 MB.
     variance_ratings, use_ratings : float
-        Ratings that the prior of a user's variance, and of a user's use of levels, counts for. RMSE
+        Ratings that the prior of a user's or item's variance, and of a user's use of levels, counts
+        for. RMSE
         of 20 movies .790, .774, .776 with a variance prior of 10, 50 and infinitely many ratings,
         of 1,000 movies .799, .799, .815.
 
@@ -76,8 +76,7 @@ class TraitPolicy:
     many_cells: int = 2**20
     choice_traits: tuple[int, int] = (16, 18)
     choice_draws: tuple[int, int] = (20, 12)
-    many_ratings: int = 500
-    rating_traits: tuple[int, int] = (8, 16)
+    rating_traits: tuple[int, int] = (8, 32)
     burn_in: int = 4
     place_steps: tuple[int, int] = (6, 2)
     longest_step: float = 1.5
@@ -89,8 +88,8 @@ class TraitPolicy:
     def of_shape(self, users: int, items: int, ratings: int) -> tuple[int, int, int]:
         """Return the numbers of choice traits, choice draws and rating traits by data size."""
         many = int(users * items > self.many_cells)
-        much = int(ratings > self.many_ratings * items)
-        return self.choice_traits[many], self.choice_draws[many], self.rating_traits[much]
+        traits = int(np.clip(round(np.sqrt(ratings / items)), *self.rating_traits))
+        return self.choice_traits[many], self.choice_draws[many], traits
 
 
 class PointPrior(NamedTuple):
