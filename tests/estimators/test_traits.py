@@ -228,6 +228,27 @@ def test_new_users_are_placed_by_means_and_users_of_the_fit_by_draws():
     assert error(fit, fitted=True) < error(fit, fitted=False)
 
 
+def test_ratings_of_some_items_scatter_more():
+    """And what was held out is as far from the means as the variances say."""
+    rng = np.random.default_rng(3)
+    truth, seen = rating_world(rng)
+    noise = np.where(np.arange(50) < 25, 0.5, 0.9)
+    stars = truth + noise * rng.normal(size=truth.shape)
+    rated = as_cells(sparse.csr_array(np.where(seen, stars, 0)))
+    standard = Standard.of(np.arange(-2.0, 9.0), rated.data)
+    rated.data = np.asarray((rated.data - standard.center) / standard.spread, dtype=np.float32)
+    sweeps = sample_ratings(rated, (None, None), 8, POLICY, rng)
+    model, tastes = RatingModel.of([next(sweeps) for _ in range(40)][8:], rated, standard, POLICY)
+    quiet, loud = model.item_factors[:, :25].mean(), model.item_factors[:, 25:].mean()
+    # The variances are 0.25 and 0.81; 160 ratings of an item and 50 of the prior.
+    assert 1.8 < loud / quiet < 3.24
+    mean = standard.center + standard.spread * np.mean([*model.means(tastes.points)], axis=0)
+    off = np.mean((stars - mean)[~seen] ** 2) / standard.spread**2
+    # Eight traits, where there are two, fit some of the noise: a tenth of the variance.
+    assert model.around_means(tastes.variance).mean() == pytest.approx(off, rel=0.15)
+    assert tastes.variance.mean() < 0.8 * off  # without the variance of the means
+
+
 def test_places_of_new_users_are_the_most_probable_ones():
     rng = np.random.default_rng(2)
     _, grades = graded_world(rng, 60, 30, 3)

@@ -407,16 +407,19 @@ def _from_sparse(X: Any) -> Ratings:
         )
     coo = sparse.coo_array(X)
     user, item = coo.coords[0].astype(np.intp), coo.coords[1].astype(np.intp)
-    if len(np.unique(user * X.shape[1] + item)) < len(user):
-        raise ValueError(
-            "X has cells that are stored twice, which sparse matrices add up: call "
-            "sum_duplicates() first if that is intended."
-        )
     rating = coo.data.astype(np.float64)
+    cells = user * X.shape[1] + item
+    if (np.diff(cells) <= 0).any():
+        order = np.argsort(cells, kind="stable")
+        user, item, rating = user[order], item[order], rating[order]
+        if not np.diff(cells[order]).all():
+            raise ValueError(
+                "X has cells that are stored twice, which sparse matrices add up: call "
+                "sum_duplicates() first if that is intended."
+            )
     good = ~np.isnan(rating)
-    order = np.lexsort((item[good], user[good]))
     users, items = np.arange(X.shape[0]).astype(object), np.arange(X.shape[1]).astype(object)
-    return Ratings(user[good][order], item[good][order], rating[good][order], users, items)
+    return Ratings(user[good], item[good], rating[good], users, items)
 
 
 def _from_table(X: Any) -> Ratings:

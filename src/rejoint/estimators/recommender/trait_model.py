@@ -360,8 +360,10 @@ class RatingModel(KeptSweeps):
         items, draws, precision, weights, variance, factors = parts
         model = cls(items, draws, precision, weights, variance, factors, *standard, even)
         plain = Tastes(users, variances.mean(axis=0), np.tile(even, (users.shape[1], 1)))
-        model = replace(model, use=model.use_of_levels(plain, ratings, None, policy)[0])
-        return model, plain._replace(use=model.use_of_levels(plain, ratings, model.use, policy))
+        counts = model.count_levels(plain, ratings)
+        given, said = (count.sum(axis=0) + LEAST_USE for count in counts)
+        model = replace(model, use=np.asarray(given / said, dtype=np.float32))
+        return model, plain._replace(use=model.use_of_levels(*counts, policy))
 
     def place(
         self, ratings: Any, features: Single | None, policy: TraitPolicy, fitted: bool = False
@@ -383,34 +385,33 @@ class RatingModel(KeptSweeps):
             variances.append(variance)
         even = np.ones((users, len(self.values)), dtype=np.float32)
         plain = Tastes(np.stack(points), np.mean(variances, axis=0), even)
-        return plain._replace(use=self.use_of_levels(plain, ratings, self.use, policy))
+        return plain._replace(use=self.use_of_levels(*self.count_levels(plain, ratings), policy))
 
-    def use_of_levels(
-        self, tastes: Tastes, ratings: Any, overall: Single | None, policy: TraitPolicy
-    ) -> Single:
-        """How often users give each level beside what normal distributions say, (users, I).
-
-        With ``overall`` None, that of all users together, (1, I).
-        """
-        size, counts = len(self.values), np.diff(ratings.indptr)
-        users = np.repeat(np.arange(ratings.shape[0]), counts)
-        levels = np.searchsorted(self.values, ratings.data - 1e-4)
+    def count_levels(self, tastes: Tastes, ratings: Any) -> tuple[FloatArray, FloatArray]:
+        """How often users give each level, and how often normal distributions say, (users, I)."""
+        shape, counts = (ratings.shape[0], len(self.values)), np.diff(ratings.indptr)
+        users = np.repeat(np.arange(len(counts)), counts)
+        levels = np.searchsorted(self.values, ratings.data - np.float32(1e-4))
+        observed = np.bincount(users * shape[1] + levels, minlength=shape[0] * shape[1])
         mean = np.zeros(len(ratings.data), dtype=np.float32)
         for points, items in zip(tastes.points, self.items, strict=True):
             mean += cell_means(points, items, ratings) / len(self.items)
-        observed, expected = (np.zeros((ratings.shape[0], size)) for _ in range(2))
-        cells = users * size + levels
-        observed += np.bincount(cells, minlength=observed.size).reshape(observed.shape)
-        shares = normal_levels(mean, self.around_means(tastes.variance)[users], self.values)
-        for level in range(size):
-            expected[:, level] = np.bincount(users, shares[:, level], len(expected))
-        if overall is None:
-            found = (observed.sum(axis=0) + LEAST_USE) / (expected.sum(axis=0) + LEAST_USE)
-            return np.asarray(found, dtype=np.float32)[None]
-        share = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
-        share[counts == 0] = 1.0  # all levels as all users use them
+        variance = self.around_means(tastes.variance)[users]
+        shares = normal_levels(mean, variance, self.values)
+        cells = np.arange(len(mean))  # sums over the cells of each user
+        each = sparse.csr_array((np.ones_like(mean), cells, ratings.indptr), (shape[0], len(mean)))
+        expected = each @ shares
+        return observed.reshape(shape).astype(np.float64), expected.astype(np.float64)
+
+    def use_of_levels(
+        self, observed: FloatArray, expected: FloatArray, policy: TraitPolicy
+    ) -> Single:
+        """How often users give each level beside what normal distributions say, (users, I)."""
+        total = expected.sum(axis=1, keepdims=True)
+        share = expected / np.maximum(total, 1e-12)
+        share[total[:, 0] == 0] = 1.0  # all levels as all users use them
         weight = policy.use_ratings * np.maximum(share, LEAST_USE)
-        return np.asarray((observed + weight * overall) / (expected + weight), dtype=np.float32)
+        return np.asarray((observed + weight * self.use) / (expected + weight), dtype=np.float32)
 
     def means(self, points: Single, items: IntArray | slice = slice(None)) -> Iterator[Single]:
         """Yield mean ratings of users and items, standardized, (users, items), sweep by sweep."""
@@ -429,11 +430,9 @@ class RatingModel(KeptSweeps):
 
 def cell_means(users: Single, items: Single, cells: Any) -> Single:
     """Mean ratings at the cells of a CSR matrix."""
-    left, right = users.copy(), items.copy()
-    left[:, 0], right[:, 0] = 1.0, 1.0
-    products = kernels.cell_products(left, right, cells.indptr, cells.indices) - 1.0
-    biases = np.repeat(users[:, 0], np.diff(cells.indptr)) + items[cells.indices, 0]
-    return np.asarray(products + biases)
+    left = np.insert(users, 1, 1.0, axis=1)  # (c, 1, z), and (1, b, a): the biases add up
+    right = np.insert(items, 0, 1.0, axis=1)
+    return kernels.cell_products(left, right, cells.indptr, cells.indices)
 
 
 def pool_variances(
