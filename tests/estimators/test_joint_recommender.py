@@ -377,7 +377,10 @@ def test_new_ratings_need_no_refit(table):
     model.partial_fit([("new one", "Ghost", 2.0)])  # no user of the fit, though known by now
     assert_alike(model.recommend("new one"), model.recommend({"Heat": 5.0, "Ghost": 2.0}))
     with pytest.raises(KeyError, match="item 'Alien' was not in"):
-        model.partial_fit([("user 1", "Alien", 5.0)])
+        model.partial_fit([("another", "Alien", 5.0)])
+    with pytest.raises(KeyError, match="user 'another' was not in the fit"):  # nothing has changed
+        model.recommend("another")
+    assert model.partial_fit([("another", "Heat", 5.0)]).recommend("another")
 
 
 def test_nobody_gets_the_prior(fitted):
@@ -752,9 +755,23 @@ def test_items_without_ratings_are_placed_by_their_features(table):
     assert romance["Ghost 2"] - romance["Alien"] > 0.5
 
 
+def test_new_ratings_leave_features_of_users(table, tmp_path):
+    ages = {user: {"age": 20 if likes else 60} for user, likes in likes_action(table).items()}
+    strangers = {"young": {"age": 20}, "old": {"age": 60}}
+    model = rj.JointRecommender(random_state=0).fit(as_rows(table), user_features=ages | strangers)
+    model.save(tmp_path / "films.rejoint")
+    for one in (model, rj.JointRecommender.load(tmp_path / "films.rejoint")):
+        one.partial_fit([(user, "Speed", 3.0) for user in strangers])
+        young, old = one.predict([(user, "Heat") for user in strangers])
+        assert young - old > 0.5  # the one rating is the same
+
+
+def likes_action(table):
+    return table[FILMS[:3]].mean(axis=1) > table[FILMS[3:]].mean(axis=1)
+
+
 def test_users_without_ratings_are_placed_by_their_features(table):
-    likes_action = table[FILMS[:3]].mean(axis=1) > table[FILMS[3:]].mean(axis=1)
-    ages = pd.DataFrame({"age": np.where(likes_action, 20.0, 60.0)}, index=table.index)
+    ages = pd.DataFrame({"age": np.where(likes_action(table), 20.0, 60.0)}, index=table.index)
     model = rj.JointRecommender(random_state=0).fit(table, user_features=ages)
     young = {r.item: r.expected for r in model.recommend(None, features={"age": 20})}
     old = {r.item: r.expected for r in model.recommend(None, features={"age": 60})}

@@ -45,7 +45,7 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
-from rejoint.text import cite, plural, show
+from rejoint.text import cite, plural
 
 NOT_CHOSEN = "not chosen"
 """The level of an item that is not chosen, in a user's joint of choices and ratings."""
@@ -217,6 +217,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     _items: Ids
     _known: Any  # csr_array (users, items): level numbers plus one
     _fitted: int  # users of the fit, who come first
+    _features: Single  # (users, F), encoded; F is 0 without features
     _user_table: FeatureTable | None
     _pmf: LowRankPMF | None
     _interrupted: bool
@@ -290,11 +291,13 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             None if f is None or t is None else t.encode(f)
             for f, t in zip((by_user, by_item), tables, strict=True)
         ]
+        no_features = np.zeros((len(users), 0), dtype=np.float32)
         parts = {
             "_users": Ids(users, "user"),
             "_items": Ids(items, "item"),
             "_known": known,
             "_fitted": len(users),
+            "_features": no_features if features[0] is None else features[0],
             "_user_table": tables[0],
             "users_": users,
             "items_": items,
@@ -354,17 +357,18 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if hasattr(self, "n_features_in_"):
             self._check_columns(X, reset=False)
         cells = read_ratings(X, self.columns, self._implicit)
+        self._items.all_places(cells.items)  # an unknown one is an error here, before any change
         new = [user for user in cells.users.tolist() if user not in self._users.places]
         users = as_labels([*self._users.labels.tolist(), *new])
         self._users = Ids(users, "user")
-        self._items.all_places(cells.items)  # an unknown one is an error here
+        self._features = np.pad(self._features, ((0, len(new)), (0, 0)))
         shape = (len(users), len(self._items.labels))
         added = encode_cells(self._place(cells), shape, self._model.scale)
         self._known = overwrite(self._known, added)
         changed = np.unique(self._users.all_places(cells.users))
         fitted = np.searchsorted(changed, self._fitted)  # users of the fit come first
-        placed = self._model.place(as_cells(self._known[changed[:fitted]]), fitted=True)
-        placed = placed.append(self._model.place(as_cells(self._known[changed[fitted:]])))
+        placed = self._place_known(changed[:fitted], fitted=True)
+        placed = placed.append(self._place_known(changed[fitted:], fitted=False))
         # The users that stay as they are, then those that were placed, in the order of all.
         before_them = len(users) - len(new)
         every = np.arange(len(users))
@@ -841,7 +845,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if "feature_names_in_" in settings:
             settings["feature_names_in_"] = settings["feature_names_in_"].tolist()
         ids = {"users": self._users.labels.tolist(), "items": self._items.labels.tolist()}
-        estimator = to_saved(self._model, self._people, self._known, settings | ids)
+        estimator = to_saved(self._model, self._people, self._known, self._features, settings | ids)
         return self.pmf_.to_saved(notes)._replace(estimator=estimator)
 
     @classmethod
@@ -870,7 +874,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         >>> rj.JointRecommender.of_saved(saved, "memory").users_
         array(['ann', 'bob'], dtype=object)
         """
-        model, people, known, settings = from_saved(saved.estimator, name)
+        model, people, known, features, settings = from_saved(saved.estimator, name)
         columns = settings["columns"]
         found = cls(
             settings["feedback"],
@@ -879,7 +883,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             model.policy,
         )
         found._model, found._people, found._known = model, people, known
-        found._fitted = settings["fitted"]
+        found._fitted, found._features = settings["fitted"], features
         found._users = Ids(as_labels(settings["users"]), "user")
         found._items = Ids(as_labels(settings["items"]), "item")
         found.users_, found.items_ = found._users.labels, found._items.labels
@@ -993,6 +997,11 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             found = self._items.all_places(list(among))
         return np.setdiff1d(found, known.indices) if exclude_seen else found
 
+    def _place_known(self, users: IntArray, *, fitted: bool) -> People:
+        """Place users anew by all their ratings and their features."""
+        known = as_cells(self._known[users])
+        return self._model.place(known, self._features[users], fitted=fitted)
+
     def _find(self, user: Any, features: Mapping[str, Any] | None) -> tuple[People, Any]:
         """Return where a user stands, and what the user has rated."""
         known = self._cells_of(user)
@@ -1038,7 +1047,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if isinstance(user, list | set | frozenset):
             if not self._implicit:
                 raise TypeError(
-                    f"A user is an id or a mapping of items to ratings, got {show(list(user))}; "
+                    f"A user is an id or a mapping of items to ratings, got {cite(user)}; "
                     "items alone will do with feedback='implicit' only."
                 )
             return dict.fromkeys(user, 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoint.arrays import Single
 from rejoint.estimators.recommender.ratings import RatingLevels
 from rejoint.estimators.recommender.trait_model import (
     ChoiceModel,
@@ -32,6 +33,7 @@ AXES = {
     "choice_offsets": "M2",
     "choice_user_weights": "MFd",
     "choice_users": "MUd",
+    "user_features": "UF",
     "rating_values": "I",
     "rating_items": "KNe",
     "rating_item_draws": "KNe",
@@ -47,7 +49,7 @@ AXES = {
 
 
 def to_saved(
-    model: TraitModel, people: People, known: Any, settings: Mapping[str, Any]
+    model: TraitModel, people: People, known: Any, features: Single, settings: Mapping[str, Any]
 ) -> SavedEstimator:
     """Return a recommender as contents of a file; ids of users and items are in the settings."""
     for noun in ("users", "items"):
@@ -55,7 +57,7 @@ def to_saved(
         if bad:
             raise ValueError(f"Ids of {noun} in files are text or numbers; got {cite(bad[0])}.")
     arrays = {f"choice_{f.name}": getattr(model.choices, f.name) for f in fields(ChoiceModel)}
-    arrays["choice_users"] = people.choices
+    arrays |= {"choice_users": people.choices, "user_features": features}
     policy = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(model.policy).items()}
     more: dict[str, Any] = {"policy": policy, "rated": model.ratings is not None}
     if model.ratings is not None and people.tastes is not None:
@@ -76,8 +78,8 @@ def to_saved(
 
 def from_saved(
     saved: SavedEstimator | None, name: str
-) -> tuple[TraitModel, People, Any, dict[str, Any]]:
-    """Return model, users, what they have rated and settings of a file of this name."""
+) -> tuple[TraitModel, People, Any, Single, dict[str, Any]]:
+    """Return model, users, what they have rated, their features and settings of a file."""
     if saved is None or saved.kind != KIND:
         raise ValueError(
             f"'{name}' does not contain a recommender: make one with rejoint fit-ratings or "
@@ -90,7 +92,7 @@ def from_saved(
         raise ValueError(text) from error
 
 
-def _from_saved(saved: SavedEstimator) -> tuple[TraitModel, People, Any, dict[str, Any]]:
+def _from_saved(saved: SavedEstimator) -> tuple[TraitModel, People, Any, Single, dict[str, Any]]:
     arrays, settings = saved.arrays, saved.settings
     check_settings(settings)
     sizes = check_arrays(arrays, settings)
@@ -114,7 +116,8 @@ def _from_saved(saved: SavedEstimator) -> tuple[TraitModel, People, Any, dict[st
     shape = (sizes["U"], sizes["N"])
     known = _read_known(arrays, shape, len(levels))
     people = People(arrays["choice_users"], tastes)
-    return TraitModel(choices, ratings, scale, policy), people, known, settings
+    model = TraitModel(choices, ratings, scale, policy)
+    return model, people, known, arrays["user_features"], settings
 
 
 def _read_known(arrays: Arrays, shape: tuple[int, int], levels: int) -> Any:
@@ -147,7 +150,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
 def check_arrays(arrays: Arrays, settings: Mapping[str, Any]) -> dict[str, int]:
     """Check that arrays fit together; return the length of each axis."""
     sizes = {"2": 2, "U": len(settings["users"]), "N": len(settings["items"])}
-    axes = {k: v for k, v in AXES.items() if settings["rated"] or k.startswith("choice")}
+    rated = ("rating", "taste")
+    axes = {k: v for k, v in AXES.items() if settings["rated"] or not k.startswith(rated)}
     check_axes(arrays, axes, sizes)
     for name in axes:
         if arrays[name].dtype != np.float32:
