@@ -8,13 +8,14 @@ of an item, the *choice* of the item has the logit
 and one of four grades with the odds ``1 : o_1 exp(.3 x) : o_2 exp(.7 x) : exp(x)``: not chosen, or
 chosen and liked little, fairly or well. Where it is only known what was chosen, this is the
 logistic model of yes and no. The *rating* of an item that was chosen is normal around another such
-sum, with a variance of each user's own.
+sum, with a variance of each user's own times a factor of the item.
 
 Both sides are drawn in turn given the other one (Gibbs sampling): by the exact normal conditional
 for ratings, and for choices by one Newton step per sweep and the normal around its end. Variances
 of the traits are estimated from the draws, so that traits that are not needed shrink. What is kept
 of a sweep is the conditional mean of each side given a draw of the other one; answers average over
-the kept sweeps. For a user, each sweep is one class of a small joint.
+the kept sweeps, and ratings are less certain by the variance of the draws around those means. For a
+user, each sweep is one class of a small joint.
 """
 
 from collections.abc import Iterator
