@@ -393,7 +393,7 @@ def judge_ours(case: Split, known: Any, users: Any, fresh: bool) -> dict[str, fl
     return {"ndcg": ndcg, "recall": recall, "cpu": cpu, "cpu of ranking": ranking, **ratings}
 
 
-def judge_surprise(case: Split, name: str) -> dict[str, float]:
+def judge_surprise(case: Split) -> dict[str, float]:
     """RMSE of Surprise's algorithms."""
     import surprise as s
     from surprise import Dataset, Reader
@@ -434,7 +434,7 @@ def top(cases: list[str], store: Path, parts: list[str]) -> dict[str, Any]:
         work: dict[str, Callable[[], dict[str, float]]] = {
             "ours": partial(judge_ours, case, every, every, False),
             "ALS": partial(judge_als, case, every, every, False),
-            "Surprise": partial(judge_surprise, case, name),
+            "Surprise": partial(judge_surprise, case),
         }
         if kind == "random":
             work["ours, new users"] = partial(judge_new, judge_ours, case, int(seed))
