@@ -839,6 +839,7 @@ def test_ranks_are_refined_as_far_as_the_cost_allows():
     many = Policy(judge_rows=400)  # as many as one part of these records has
     assert count_parts(data, 5, 0.99 * two, many) == 1
     assert count_parts(data, 5, 0.49 * two, many) == 0
+    assert count_parts(data, 5, 0.99 * two, replace(many, refine_records=1000)) == 0
     assert count_parts(data, 31, np.inf) == count_parts(data, 1, np.inf) == 0
 
 

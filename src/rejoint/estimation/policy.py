@@ -338,7 +338,8 @@ class Policy:
     refine_steps: int = 80
     # Cells x classes that this may cost.
     refine_cells: float = 2e10
-    # Records of which one judging part is added to the first two: five parts of few records.
+    # Records of which one judging part is added to the first two: five parts of few records. Beyond
+    # that many, one part alone does not judge.
     refine_records: float = 1e5
     # Chains from random starts, beside the mode of the search, that look for the representative
     # model, up to how many classes there are several; and EM steps to it, and to the model that

@@ -45,8 +45,10 @@ def count_parts(data: Data, best: int, cells: float, policy: Policy = DEFAULT) -
     each = merge_cost(data, largest_refined(best), bottom, policy)
     wanted = np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS)
     parts = int(min(wanted, cells / each))
-    # Where records are many, one part judges as well as the search for a rank does.
-    return parts if parts >= 2 or data.total >= FOLDS * policy.judge_rows else 0
+    # Where records are many, one part judges as well as the search for a rank does. Where they are
+    # very many, the passes cost more than they find.
+    one_judges = FOLDS * policy.judge_rows <= data.total <= policy.refine_records
+    return parts if parts >= 2 or one_judges else 0
 
 
 def largest_refined(best: int) -> int:
