@@ -917,8 +917,11 @@ def test_a_run_off_judges_the_levels_themselves(ordered):
     np.testing.assert_allclose(race.plans[0][1], p.log_prob(judging), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("lead", "by_mode"), [(0.001, False), (0.006, False), (0.5, True)])
-def test_a_mode_answers_where_chains_from_it_predict_clearly_worse(records, lead, by_mode):
+@pytest.mark.parametrize(
+    ("lead", "fits", "by_mode"),
+    [(0.001, False, False), (0.006, False, False), (0.5, False, True), (0.5, True, False)],
+)
+def test_a_mode_answers_where_chains_from_it_predict_clearly_worse(records, lead, fits, by_mode):
     session = Session(np.random.default_rng(0))
     fold = next(make_folds(InMemory.of(records), 5, session.rng))
     race = RunOff(fold, random_model(fold.learn, 2, session.rng), session)
@@ -927,6 +930,7 @@ def test_a_mode_answers_where_chains_from_it_predict_clearly_worse(records, lead
     noise -= fold.mass @ noise / fold.mass.sum()
     own = ChainPlan.from_mode(2, 20, 3)
     race.plans = [(own, logs), (ChainPlan(2, 20, 3, True, by_mode=True), logs + lead + noise)]
+    race.mode_fits = fits
     assert race.winner.by_mode == by_mode
 
 

@@ -247,9 +247,11 @@ class RunOff:
 
         Where chains from the mode meet the tables of the records, the model's form is right, and
         others win by a standard error or not at all: what they win by is chance otherwise. The
-        mode itself wins by two.
+        mode itself wins by two, and never where the form is right: the mean over the posterior is
+        then nearer to the truth.
         """
-        plan, best = max(self.plans, key=lambda found: float(self.fold.mass @ found[1]))
+        plans = [each for each in self.plans if not (self.mode_fits and each[0].by_mode)]
+        plan, best = max(plans, key=lambda found: float(self.fold.mass @ found[1]))
         for own, logs in self.plans:
             preferred = own.at_mode and not own.by_mode and (self.mode_fits or plan.by_mode)
             if preferred and not self.is_behind(logs, best, 2.0 if plan.by_mode else 1.0):
