@@ -260,7 +260,7 @@ class RunOff:
 
     @property
     def lead(self) -> float:
-        """Standard errors by which shorter chains, and longer passes, win."""
+        """Standard errors by which shorter chains, or a smaller weight of their mean, must lead."""
         return 1.0 if self.mode_fits else 0.0
 
     def pool(self, winner: ChainPlan) -> ChainPlan:
