@@ -43,7 +43,7 @@ STEPS: dict[str, dict[str, Any]] = {
     "chains of one rank alone": {"pooled_errors": -np.inf},
     "no passes after compaction": {"anchored_passes": 0},
     "twice the rank in place of four times": {"ensemble_classes": 2.0},
-    "no agreement with tables": {"pair_levels": 0},
+    "no agreement with tables": {"agreement": False},
     "no division of classes": {"pair_rounds": 0},
     "no merging of classes": {"merge_cells": 0.0},
     "no refinement on all records": {"refine_cells": 0.0},

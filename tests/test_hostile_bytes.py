@@ -16,8 +16,8 @@ from rejoint.solver.solver import Run
 
 STRANGE = [None, True, -1, 10**400, "x", [], {}, [None], {"a": {}}, [[]], 1e308]
 NOTES = (
-    "records", "survey_design", "missing", "source", "choice", "stop", "interrupted", "seed",
-    "log_likelihood", "tables", "fit", "rank_curve", "ratings", "target", "class_names",
+    "records", "survey_design", "missing", "source", "choice", "stop", "agreement", "interrupted",
+    "seed", "log_likelihood", "tables", "fit", "rank_curve", "ratings", "target", "class_names",
     "classes_are_groups", "gaps",
 )  # fmt: skip
 

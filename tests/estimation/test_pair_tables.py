@@ -1,5 +1,6 @@
 """Agreement with tables of two variables: by brute force, and on records of no low rank."""
 
+import re
 from itertools import combinations
 
 import numpy as np
@@ -260,12 +261,54 @@ def test_intervals_allow_for_misfit(misfitting):
 
 def test_what_is_left_is_said(misfitting):
     _, _, (with_it, without) = misfitting
-    assert len(with_it.pmf.gaps) < len(without.pmf.gaps) or not without.pmf.gaps
+    assert len(with_it.pmf.gaps) < len(without.pmf.gaps)
+    assert without.pmf.gaps[0].text in without.agreement
     rank_one = estimate(misfitting[1], 1, "ml")
     worst = rank_one.pmf.gaps[0]
-    assert worst.text in rank_one.stop
+    assert worst.text in rank_one.agreement
+    assert "moved" not in rank_one.agreement
     assert worst.text in rank_one.pmf.ask(f"P({', '.join(worst.names)})").notes
     assert not any("differ from the model" in note for note in rank_one.pmf.ask("P(x0)").notes)
+
+
+def test_the_result_says_whether_answers_were_moved(misfitting):
+    _, _, (with_it, without) = misfitting
+    far = re.match(
+        r"Answers were moved towards tables of two variables \((0\.\d+)", with_it.agreement
+    )
+    before, after = (
+        [r.pmf.marginal(pair) for pair in combinations(r.pmf.domain.names, 2)]
+        for r in (without, with_it)
+    )
+    distances = [np.abs(a - b).sum() / 2 for a, b in zip(before, after, strict=True)]
+    assert float(far[1]) == pytest.approx(np.mean(distances), abs=6e-4)
+    assert without.agreement.startswith(
+        "Answers were not moved towards tables of two variables (agreement=False)."
+    )
+    assert len(repr(with_it).splitlines()) <= 12
+
+
+def test_beyond_the_limit_on_levels_the_tables_that_tell_most_are_looked_at():
+    """A pair of balanced items that depend on each other, among rare ones that say little."""
+    rng = np.random.default_rng(0)
+    rare = rng.random((2000, 30)) < 0.01
+    first = rng.random(2000) < 0.5
+    second = np.where(rng.random(2000) < 0.8, first, ~first)
+    columns = {f"rare{n}": rare[:, n] for n in range(30)} | {"first": first, "second": second}
+    found = estimate(columns, 1, "ml", policy=Policy(pair_levels=20))
+    assert found.pmf.gaps[0].names == ("first", "second")
+    assert found.pmf.ask("P(second | first)").notes
+    sparse = rj.SparseRecords.of_rows(
+        *(np.concatenate(part) for part in zip(*sparse_cells(columns), strict=True))
+    )
+    gaps = estimate(sparse, 1, "ml", policy=Policy(pair_levels=20)).pmf.gaps
+    assert gaps[0] == found.pmf.gaps[0]
+
+
+def sparse_cells(columns):
+    """Rows, names and values of each column."""
+    for name, values in columns.items():
+        yield np.arange(len(values)), np.repeat(name, len(values)), values
 
 
 def test_gaps_stay_with_a_model(tmp_path):
@@ -348,8 +391,12 @@ def test_copies_of_a_record_that_holds_little_are_filled_one_by_one():
 
 def test_wide_records_are_left_as_they_are():
     data = random_records(0, (3, 3, 3, 3), 200, rank=3)
-    few = estimate(data, 2, "bayes", random_state=0, policy=Policy(pair_levels=11)).pmf
-    assert few == estimate(data, 2, "bayes", random_state=0, agreement=False).pmf
+    wide = estimate(data, 2, "bayes", random_state=0, policy=Policy(pair_levels=11))
+    assert wide.pmf == estimate(data, 2, "bayes", random_state=0, agreement=False).pmf
+    limit = (
+        "Answers were not moved towards tables of two variables: 12 levels in all, more than 11."
+    )
+    assert wide.agreement.startswith(limit)
 
 
 def test_moments_of_models():

@@ -146,6 +146,7 @@ CASES = {
     "answer_classes": (1.0, "bayes"),
     "anchored_passes": (0, "bayes"),
     "anchor_records": (1.0, "bayes"),
+    "agreement": (False, "bayes"),
     "pair_levels": (0, "bayes"),
     "pair_cells": (1e4, "bayes"),
     "pair_anchor": (1.0, "bayes"),
@@ -251,7 +252,8 @@ def trace(found):
     models = (found.pmf, found.pmf.mixture, *draws)
     ensemble = found.selection.ensemble if found.selection is not None else None
     curve = () if ensemble is None else (ensemble.plan, *ensemble.scores)
-    return steps, found.choice, found.stop, curve, *map(weights, models)
+    texts = found.choice, found.stop, found.agreement
+    return steps, texts, curve, *map(weights, models)
 
 
 def weights(pmf):

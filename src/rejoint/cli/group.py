@@ -61,6 +61,8 @@ def _option(term: Term) -> str:
     if isinstance(term, PythonName):
         return _IN_PLACE_OF.get(term.text, term.text)
     option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
+    if term.value is False:
+        return option.replace("--", "--no-", 1)
     if isinstance(term.value, str) or type(term.value) is int:
         return f"{option} {quote(str(term.value))}"
     if isinstance(term.value, dict):

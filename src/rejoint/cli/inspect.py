@@ -18,6 +18,7 @@ from rejoint.cli.output import (
 )
 from rejoint.explorer.document import pair_fit, table_fit
 from rejoint.identifiability.model_verdict import ModelVerdict, model_verdict
+from rejoint.io.fit_notes import FIT_TEXTS
 from rejoint.marginals.marginals import Marginals
 from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
@@ -129,7 +130,7 @@ def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
         + (f", {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else "")
         + (f"; fitted to {behind}" if behind else "")
     )
-    for key in ("choice", "stop"):
+    for key in FIT_TEXTS:
         if notes.get(key):
             echo(in_options(str(notes[key])))
     if pmf.tables is not None:

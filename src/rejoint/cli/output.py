@@ -168,7 +168,7 @@ def end_fit(
 ) -> None:
     """Write the model of a fit; report what was chosen, how it ended and what was written."""
     pmf = joint_of(model)
-    echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
+    echo(in_options(join_messages([result.choice, result.stop, result.agreement], "\n")), err=True)
     room = write_saved(output, model.to_saved(to_plain(notes), draws=draws))
     kept = len(pmf.draws) if draws else 0
     if as_json:

@@ -20,7 +20,7 @@ from rejoint.cli.output import check_output, echo_json, format_classes, open_out
 from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
 from rejoint.identifiability.model_verdict import model_verdict
-from rejoint.io.fit_notes import records_behind
+from rejoint.io.fit_notes import FIT_TEXTS, records_behind
 from rejoint.language.query import Label, Name
 from rejoint.model import Layout
 from rejoint.pmf.entropy import conditional_entropy, mutual_information
@@ -192,7 +192,7 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
         "classes": format_classes(pmf.rank),
         "groups": notes.get("classes_are_groups", True),
         "notes": [
-            *(in_options(notes[key]) for key in ("choice", "stop") if notes.get(key)),
+            *(in_options(notes[key]) for key in FIT_TEXTS if notes.get(key)),
             *filter(None, [describe_limit(pmf)]),
         ],
         "curve": curve(found) if curved and found else None,

@@ -309,6 +309,13 @@ class InMemory(Data):
         merged = kind._trusted(self.domain, self.codes, self.weight).merged()
         return replace(self, codes=merged.codes, weight=np.asarray(merged.sample_weight))
 
+    def project(self, variables: Sequence[int]) -> "InMemory":
+        """Return the same records of some variables."""
+        kind = SparseRecords if isinstance(self.codes, SparseCodes) else Records
+        names = [self.domain.names[n] for n in variables]
+        own = kind._trusted(self.domain, self.codes, self.weight).project(names)
+        return replace(self, domain=own.domain, codes=own.codes, unmerged=None, cluster_keys=None)
+
     def reweight(self, weight: FloatArray) -> "InMemory":
         """Return the records of positive weight, with that weight."""
         rows = np.flatnonzero(weight > 0)

@@ -27,7 +27,7 @@ from rejoint.estimation.ordinal_smoothing import (
     smooth_data,
     smooth_variables,
 )
-from rejoint.estimation.pair_tables import count_pairs, find_gaps
+from rejoint.estimation.pair_tables import count_pairs, find_gaps, select_variables
 from rejoint.estimation.part_summary import packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_draws
@@ -43,7 +43,7 @@ from rejoint.estimation.starts import (
 )
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
-from rejoint.messages import Argument, Message, Progress, join_messages, remark
+from rejoint.messages import Argument, Message, Progress, PythonOnly, join_messages, remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_gap import TableGap
@@ -204,7 +204,7 @@ def estimate(
         source = as_records(data, domain=domain, weights=weights, rule=policy.columns, **declared)
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
     if not agreement:
-        policy = replace(policy, pair_levels=0)
+        policy = replace(policy, agreement=False)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
     asked["budget"] = budget
@@ -743,12 +743,14 @@ class Fit:
                 f"{plural(len(draws), 'posterior draw')} from {plural(len(chains), 'chain')}, "
                 f"{describe_effective_draws(chains)}{kept}."
             )
+        agreement = "" if ended else self.describe_agreement(answer, gaps)
         return FitResult.of(
             pmf,
             found.runs,
             f"Log-likelihood {value:,.2f} of {plural(round(self.data.total), 'record')}",
             best=best,
-            more=join_messages([dropped, found.more, words, describe_gaps(gaps)]),
+            more=join_messages([dropped, found.more, words]),
+            agreement=agreement,
             log_likelihood=value,
             records=float(self.data.total),
         )
@@ -756,13 +758,37 @@ class Fit:
     def look_at_tables(self, model: Model, answer: Finished | None) -> tuple[TableGap, ...]:
         """Tables in which the records differ beyond chance from what answers."""
         policy, small = self.policy, self.small.records
-        if not len(small.domain) > 1 or small.layout.size > policy.pair_levels:
-            return ()
         seen = self.data.observed(model) if answer is None else answer.model
         tables = None if answer is None else answer.tables
         if tables is None:
+            chosen = select_variables(small, policy.pair_levels)
+            if len(chosen) < 2:
+                return ()
+            if len(chosen) < len(small.domain):
+                small = small.project(chosen)
+                seen = Model.of(seen.weights, [seen.parts[n] for n in chosen])
             tables = count_pairs(small, seen, np.random.default_rng(0), policy)
         return find_gaps(small, tables, seen, policy)
+
+    def describe_agreement(self, answer: Finished | None, gaps: Sequence[TableGap]) -> Message:
+        """Describe whether answers were moved towards tables of the records, and what is left."""
+        size, most, moved = self.small.records.layout.size, self.policy.pair_levels, Message("")
+        towards = "towards tables of two variables"
+        if answer is not None and not self.policy.agreement:
+            off = Argument("agreement", False)
+            moved = Message(f"Answers were not moved {towards} ({{agreement}}).", agreement=off)
+        elif answer is not None and answer.shift is not None:
+            far = f"{answer.shift:.3f} of their mass, on average"
+            moved = Message(f"Answers were moved {towards} ({far}).")
+        elif answer is not None and size > most:
+            limit = f"{plural(size, 'level')} in all, more than {most:,}"
+            moved = Message(f"Answers were not moved {towards}: {limit}.")
+        if not gaps:
+            return moved
+        count = len(gaps) - 1
+        others = f"{plural(count, 'other table')} also {'differs' if count == 1 else 'differ'}"
+        more = Message(f"{others}{{where}}.", where=PythonOnly(" (pmf.gaps)")) if count else ""
+        return join_messages([moved, gaps[0].text, more])
 
     def drop_negligible(
         self, model: Model, known: float | None, interrupted: bool
@@ -785,20 +811,6 @@ class Fit:
                 kept, dropped = drop_empty(model, policy)
                 value = data.expect(kept).log_likelihood if dropped else before
         return kept, value, dropped
-
-
-def describe_gaps(gaps: Sequence[TableGap]) -> str:
-    """Describe in which tables the records differ most from a model.
-
-    Examples
-    --------
-    >>> describe_gaps([])
-    ''
-    """
-    if not gaps:
-        return ""
-    more = f" {plural(len(gaps) - 1, 'other table')} also differ (pmf.gaps)." * (len(gaps) > 1)
-    return f"{gaps[0].text}{more}"
 
 
 def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:

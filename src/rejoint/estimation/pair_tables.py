@@ -158,6 +158,20 @@ def pair_shares(model: Model) -> FloatArray:
     return np.asarray((model.factors * model.weights) @ model.factors.T * apart(model.layout))
 
 
+def mean_distance(first: Model, second: Model) -> float:
+    """Total variation between the tables of two variables of two models, on average.
+
+    Examples
+    --------
+    >>> one, other = (Model.of([1.0], [[[a], [1 - a]], [[1.0]]]) for a in (0.5, 0.7))
+    >>> round(mean_distance(one, other), 6)
+    0.2
+    """
+    away = np.abs(pair_shares(first) - pair_shares(second)).sum() / 2
+    variables = len(first.layout.levels)
+    return float(away) / (variables * (variables - 1))
+
+
 def association(layout: Layout, mean: FloatArray, gap: FloatArray) -> FloatArray:
     """What tables differ by from a model's, less what their one-variable margins differ by, (L, L).
 
@@ -618,6 +632,34 @@ def divide(model: Model, variable: int, records: float = np.inf) -> Model:
         rest += np.where(large, 0.0, part)
     add(rest, rest.sum(axis=0) > 0.0)
     return Model(model.layout, np.concatenate(weights), np.hstack(columns))
+
+
+def select_variables(data: InMemory, most: int) -> list[int]:
+    """Variables whose tables can be looked at: all, or those that tell most for each level.
+
+    Beyond ``most`` levels in all, tables of rare items and of long lists of labels are left out:
+    few records are in their cells.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> columns = {"a": list("xxxy"), "b": list("uuvv"), "c": list("efgh")}
+    >>> data = InMemory.of(rj.Records.of(columns))
+    >>> select_variables(data, 8), select_variables(data, 4)
+    ([0, 1, 2], [0, 1])
+    """
+    layout, levels = data.layout, data.layout.levels
+    if layout.size <= most:
+        return list(range(len(levels)))
+    held = layout.sums(data.level_totals)
+    share = data.level_totals / np.maximum(layout.expand(held), 1e-300)
+    entropy = layout.sums(-share * np.log(np.maximum(share, 1e-300)))
+    chosen: list[int] = []
+    for n in np.argsort(-entropy * held / np.asarray(levels), kind="stable"):
+        if levels[n] <= most:
+            chosen.append(int(n))
+            most -= levels[n]
+    return sorted(chosen)
 
 
 def find_gaps(

@@ -171,7 +171,10 @@ class Policy:
     # On half of each of twelve surveys (762 to 6,791 records), judged by the other half: the RMSE
     # of shares in dense tables of two variables is 0.94 of that of the shares counted in the first
     # half, the log-likelihood per record 0.022 higher than without agreement.
-    # Levels of all variables beyond which tables are not looked at; zero for no agreement.
+    # Whether what answers is moved towards the tables, and draws are spread by what they demand:
+    # the argument ``agreement`` of `estimate`. The tables are looked at either way.
+    agreement: bool = True
+    # Levels of all variables beyond which tables are not looked at.
     pair_levels: int = 1000
     # Records x levels squared beyond which tables are of a sample of the records.
     pair_cells: float = 4e10

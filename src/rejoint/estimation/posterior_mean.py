@@ -12,7 +12,13 @@ import numpy as np
 
 from rejoint.estimation.data import Data
 from rejoint.estimation.gibbs import Draw
-from rejoint.estimation.pair_tables import Misfit, PairTables, agree, count_pairs
+from rejoint.estimation.pair_tables import (
+    Misfit,
+    PairTables,
+    agree,
+    count_pairs,
+    mean_distance,
+)
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.compact import compact
@@ -32,15 +38,19 @@ class Finished:
     merged : Model
         The merged classes, before they were fitted to the records.
     misfit : Misfit, optional
-        What the tables of the records asked of it; none where they were not looked at.
+        What the tables of the records ask of it; none where they were not looked at.
     tables : PairTables, optional
         These tables.
+    shift : float, optional
+        How far the model was moved towards them: total variation of a table, on average. None
+        where it was not to be moved.
     """
 
     model: Model
     merged: Model
     misfit: Misfit | None = None
     tables: PairTables | None = None
+    shift: float | None = None
 
 
 def posterior_mean(
@@ -67,7 +77,7 @@ def posterior_mean(
     passes : int
         Passes over the records after merging.
     policy : Policy
-        Classes of the mean, how far passes may move it, and whether (``pair_levels``) and how far
+        Classes of the mean, how far passes may move it, and whether (``agreement``) and how far
         tables of the records do.
     ensemble : bool
         Whether the members are of chains whose rank was not given: the mean then has more classes,
@@ -104,7 +114,10 @@ def posterior_mean(
     seen = [data.observed(draw.model) for draw in draws]
     ordered = [variable.kind != "nominal" for variable in data.domain]
     misfit = Misfit.of(tables, model, seen, ordered)
-    return Finished(agree(misfit, model, most, policy), merged, misfit, tables)
+    if not policy.agreement:
+        return Finished(model, merged, misfit, tables)
+    moved = agree(misfit, model, most, policy)
+    return Finished(moved, merged, misfit, tables, mean_distance(model, moved))
 
 
 def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[Model]:
@@ -115,7 +128,7 @@ def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[
     degrees of freedom which the misfit asks for. Each draw keeps its shares of single variables,
     which the model meets. (Bounds are centered on the answer, so that draws need not be moved.)
     """
-    misfit = finished.misfit
+    misfit = None if finished.shift is None else finished.misfit
     if misfit is None or not (misfit.widening > 1.0 and misfit.spent > 0.0):
         return [data.observed(draw.model) for draw in draws]
     # Only what is drawn given the classes of the records is drawn again.

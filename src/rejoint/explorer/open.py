@@ -12,7 +12,7 @@ from rejoint.estimation import estimate
 from rejoint.explorer.document import document, pair_fit, verdict
 from rejoint.explorer.page_tables import bound_bars, list_published, read_evidence_pairs
 from rejoint.io.atomic import FileVersion
-from rejoint.io.fit_notes import records_behind
+from rejoint.io.fit_notes import FIT_TEXTS, records_behind
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import joint_of, of_saved
@@ -126,7 +126,7 @@ def open_model(path: str | PathLike[str]) -> Opened:
     version = FileVersion(path)
     saved = io.read_saved(path)
     pmf = joint_of(of_saved(saved))
-    told = [saved.notes.get(name) for name in ("choice", "stop")]
+    told = [saved.notes.get(name) for name in FIT_TEXTS]
     story = " ".join(str(part) for part in told if part) or None
     return Opened(
         *(pmf, Path(path), Path(path).stem, saved.notes),
@@ -180,7 +180,7 @@ def fit_data(
     """
     records = Records.of(data)
     result = estimate(records, rank=rank, random_state=random_state)
-    story = " ".join(part for part in (result.choice, result.stop) if part)
+    story = " ".join(filter(None, (result.choice, result.stop, result.agreement)))
     title = "Data" if source is None else source.name.split(".")[0]
     fit = pair_fit(result.pmf, records)
     named = None if source is None else source.name

@@ -10,6 +10,8 @@ All keys are optional, and their values are plain JSON:
 ``source``          name of the file or folder that it was fitted to, without its folder
 ``choice``          which estimator and rank were chosen, and why, in words
 ``stop``            why the fit stopped and how good it is, in words
+``agreement``       whether answers were moved towards tables of the records, and which tables
+                    still differ beyond chance, in words
 ``interrupted``     true where Ctrl-C ended it
 ``seed``            of the fit
 ``log_likelihood``  of the records
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
     from rejoint.records.scan import Scan
     from rejoint.solver.result import FitResult
 
+
+#: Notes that tell how the fit went, in the order in which they are shown.
+FIT_TEXTS = ("choice", "stop", "agreement")
 
 _COUNT = number(0.0)
 _NAMES = list_of(text())
@@ -182,6 +187,7 @@ def fit_notes(
         notes |= {
             "choice": result.choice or None,
             "stop": result.stop,
+            "agreement": result.agreement or None,
             "interrupted": result.interrupted or None,
             "log_likelihood": value if isfinite(value) else None,
             "rank_curve": _curve(result),

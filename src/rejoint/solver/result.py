@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 100  # characters of a line of a result's text
-_MOST_LINES = 2  # of one of its facts
+_MOST_LINES = 2  # under one of its headings
+
+#: Where the whole text under a heading is found.
+_REST = {"chosen": ".choice", "tables": ".agreement", "stopped": ".stop"}
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class FitResult:
     misfits : mapping
         For each table (a tuple of names) the total variation distance between the table and
         the model's, worst first; empty where the fit was to records.
+    agreement : str
+        Whether answers were moved towards tables of two variables of the records, and which tables
+        still differ beyond chance; empty where only tables were given.
     log_likelihood : float
         Of the records, at ``pmf.representative``; NaN where only tables were given.
     choice : str
@@ -86,6 +92,7 @@ class FitResult:
     residual: float
     starts: tuple[Run, ...] = field(repr=False)
     misfits: dict[tuple[str, ...], float] = field(default_factory=dict, repr=False)
+    agreement: str = ""
     log_likelihood: float = float("nan")
     choice: str = ""
     selection: "Selection | None" = field(default=None, repr=False)
@@ -200,7 +207,9 @@ class FitResult:
         return ambiguity(self.pmf, names, given, subsets=list(self.misfits))
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return the facts about the fit, each with a heading, in order.
+        """Return all facts about the fit, each with a heading, in order.
+
+        Printed, a result shows of each heading what fits on two lines.
 
         Examples
         --------
@@ -214,7 +223,7 @@ class FitResult:
             ("model", self._describe_model()),
             *(("chosen", part) for part in _parts(self.choice)),
             ("likelihood", self._describe_likelihood()),
-            ("tables", self._describe_tables()),
+            *(("tables", part) for part in _parts(self.agreement or self._describe_tables())),
             *(("stopped", part) for part in _parts(self.stop)),
             ("next", self._describe_next()),
         ]
@@ -264,15 +273,16 @@ class FitResult:
         return f".pmf.ask({cite(question)}), .pmf.sample(5), .pmf.save('model.rejoint')"
 
     def __repr__(self) -> str:
-        facts = self.facts()
-        wide = max(len(heading) for heading, _ in facts) + 2
-        lines, last = [type(self).__name__], ""
-        for heading, text in facts:
-            shown = wrap(text, _WIDTH - wide - 2, max_lines=_MOST_LINES, placeholder=" ...")
+        facts: dict[str, str] = {}
+        for heading, text in self.facts():
+            facts[heading] = f"{facts[heading]} {text}" if heading in facts else text
+        wide = max(map(len, facts)) + 2
+        lines = [type(self).__name__]
+        for heading, text in facts.items():
+            more = f" ... ({_REST[heading]})" if heading in _REST else " ..."
+            shown = wrap(text, _WIDTH - wide - 2, max_lines=_MOST_LINES, placeholder=more)
             for at, line in enumerate(shown):
-                head = heading if at == 0 and heading != last else ""
-                lines.append(f"  {head.ljust(wide)}{line}")
-            last = heading
+                lines.append(f"  {('' if at else heading).ljust(wide)}{line}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
