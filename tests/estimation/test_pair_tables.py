@@ -311,6 +311,30 @@ def sparse_cells(columns):
         yield np.arange(len(values)), np.repeat(name, len(values)), values
 
 
+def test_three_variables_are_compared_where_all_pairs_are_met():
+    rng = np.random.default_rng(0)
+    first, second, other = rng.integers(2, size=(3, 3000))
+    third = np.where(rng.random(3000) < 0.9, first ^ second, 1 - (first ^ second))
+    columns = {"first": first, "second": second, "third": third, "other": other}
+    pmf = estimate(columns, 1, "ml").pmf
+    assert [gap.names for gap in pmf.gaps] == [("first", "second", "third")]
+    assert pmf.ask("P(third | first, second)").notes
+    assert not pmf.ask("P(third | first)").notes
+
+
+def test_a_model_given_evidence_carries_the_notes_of_the_question(misfitting):
+    pmf = estimate(misfitting[1], 1, "ml").pmf
+    pair = next(gap.names for gap in pmf.gaps if len(gap.names) == 2)
+    rest = next(name for name in pmf.domain.names if name not in pair)
+    asked = f"P({rest} | {pair[0]} = 0, {pair[1]} = 0)"
+    conditioned = pmf.condition({pair[0]: 0})
+    note = pmf.ask(asked).notes
+    assert note
+    assert conditioned.ask(f"P({rest} | {pair[1]} = 0)").notes == note
+    assert conditioned.condition({pair[1]: 0}).ask(f"P({rest})").notes == note
+    assert set(note) <= set(conditioned.project([pair[1], rest]).ask(f"P({pair[1]}, {rest})").notes)
+
+
 def test_gaps_stay_with_a_model(tmp_path):
     dense = joint_of_no_low_rank(0)
     pmf = estimate(sample(dense, 4000, 1), 1, "ml").pmf
@@ -357,6 +381,23 @@ def test_tables_of_cells_missing_by_design_do_not_pull():
     assert np.abs(tables.shares[block] - wanted).max() < 0.02
     assert tables.records[0, 4] == raw.sum()
     assert Misfit.of(tables, model, [model, model], [False] * 5).fits
+
+
+def test_cells_that_are_missing_more_often_are_scaled_by_their_own_share():
+    """One table at the mean share of missing cells halved what the records say in these cells."""
+    rng, rows = np.random.default_rng(0), 40_000
+    first = (rng.random(rows) < 0.25).astype(int)
+    second = (rng.random(rows) < np.where(first == 1, 0.1, 0.3)).astype(int)
+    second[(first == 1) & (rng.random(rows) < 0.6)] = -1
+    data = InMemory.of(rj.Records(rj.Domain.of_shape((2, 2)), np.stack([first, second], axis=1)))
+    model = Model.of([1.0], [[[0.75], [0.25]], [[0.7], [0.3]]])  # 0.3 for both levels
+    tables = count_pairs(data, model, rng)
+    table = tables.shares[:2, 2:]
+    assert table[1, 1] / table[1].sum() == pytest.approx(0.1, abs=0.02)
+    assert table[0, 1] / table[0].sum() == pytest.approx(0.3, abs=0.02)
+    held = tables.behind[:2, 2:] / rows
+    np.testing.assert_allclose(held[1], 0.4, atol=0.03)
+    np.testing.assert_allclose(held[0], 1.0, atol=0.06)
 
 
 def test_missing_cells_give_a_table_its_own_number_of_records():

@@ -38,6 +38,10 @@ BLOCK = 4_000_000
 #: 0.990 to 1.013 of that of counting, by the seed, with 4; with 32 it is 0.998 to 1.005.
 FILLED_CELLS, FILLINGS = 1e8, (4, 32)
 
+#: Records of a table that count among those of a level, for the share of them that hold both
+#: variables, and rounds to find it.
+SHARE_RECORDS, SHARE_ROUNDS = 10.0, 8
+
 #: Cells x classes of the models that means and variances are of, and the fewest of them.
 MOMENT_CELLS, FEWEST_MODELS = 4_000_000_000, 8
 
@@ -47,8 +51,8 @@ SINGLE_CELLS = 30_000_000
 #: Share of the degrees of freedom of a table that a model leaves at the least.
 LEAST_FREEDOM = 0.3
 
-#: Variables of the tables of three that are compared, and cells of the largest.
-MOST_IN_TRIPLES, LARGEST_TRIPLE = 6, 10_000
+#: Variables of the tables of three that are compared, cells of the largest, and rows that count.
+MOST_IN_TRIPLES, LARGEST_TRIPLE, TRIPLE_ROWS = 6, 10_000, 100_000
 
 #: Share of the other levels in a part of a divided class, so that it can still change, and records
 #: that a part stands for at the least: with many classes it took half of the time of a fit without.
@@ -68,6 +72,9 @@ class PairTables:
         and itself.
     records : array (N, N)
         Weight of the records that hold both variables, zero on the diagonal.
+    behind : array (L, L), optional
+        Records that the share of each cell is as accurate as one of; by default those of its table.
+        Where values are missing more often in some cells, these are less accurate.
 
     Examples
     --------
@@ -82,6 +89,13 @@ class PairTables:
     layout: Layout
     shares: FloatArray
     records: FloatArray
+    behind: FloatArray | None = None
+
+    @cached_property
+    def sizes(self) -> FloatArray:
+        """Records behind each cell, (L, L)."""
+        size = expand_blocks(self.layout, self.records)
+        return size if self.behind is None else self.behind
 
     @cached_property
     def counts(self) -> FloatArray:
@@ -266,6 +280,14 @@ class Groups:
         """The same model of groups."""
         return Model(self.layout, model.weights, np.add.reduceat(model.factors, self.first))
 
+    def merge_tables(self, tables: PairTables, found: FloatArray) -> PairTables:
+        """The same tables of groups; ``found`` are those of a model, by which errors add up."""
+        behind = None
+        if tables.behind is not None:
+            variance = self.sum(found / np.maximum(tables.behind, 1e-300))
+            behind = self.sum(found) / np.maximum(variance, 1e-300)
+        return PairTables(self.layout, self.sum(tables.shares), tables.records, behind)
+
     def scale(self, matrix: FloatArray, sums: FloatArray) -> FloatArray:
         """Scale a matrix of all levels to have these sums over the levels of groups."""
         ratio = sums / np.maximum(self.sum(matrix), 1e-300)
@@ -303,7 +325,7 @@ def count_pairs(
     if len(rows) > most:
         rows = np.sort(rng.choice(rows, most, replace=False))
     total = float(data.weight[rows].sum())
-    filled = np.zeros((layout.size, layout.size))
+    complete, known, filled = np.zeros((3, layout.size, layout.size))
     both = np.zeros((len(layout.levels), len(layout.levels)))
     step = max(BLOCK // max(layout.size, model.rank), 1)
     for at in range(0, len(rows), step):
@@ -312,45 +334,80 @@ def count_pairs(
         seen = codes >= 0
         both += (seen * weight[:, None]).T @ seen
         whole = seen.all(axis=1)
-        add_products(filled, one_hot(layout, codes[whole]), weight[whole])
+        add_products(complete, one_hot(layout, codes[whole]), weight[whole])
         if whole.all():
             continue
         open_codes, own = codes[~whole], weight[~whole]
+        add_products(known, one_hot(layout, open_codes), own)
         copies = own * min(most / total, 1.0)
         for cells, mass in fillings(layout, open_codes, own, copies, model, rng):
             add_products(filled, cells, mass)
-    held, shares = np.diag(both).copy(), filled * apart(layout) / total
+    held = np.diag(both).copy()
     np.fill_diagonal(both, 0.0)
-    if (both + np.diag(held) < total * (1.0 - 1e-9)).any():
-        shares = scale_up(shares, pair_shares(model), total, held, both, layout)
-    return PairTables(layout, shares, both)
+    if (held >= total * (1.0 - 1e-9)).all():
+        return PairTables(layout, complete * apart(layout) / total, both)
+    filled, known = filled + complete, known + complete
+    return scale_up(filled, known, pair_shares(model), total, held, both, layout)
 
 
 def scale_up(
     filled: FloatArray,
+    known: FloatArray,
     found: FloatArray,
     total: float,
     held: FloatArray,
     both: FloatArray,
     layout: Layout,
-) -> FloatArray:
+) -> PairTables:
     """Scale what filled tables differ by from the model's to what the observed cells differ by.
 
     How one variable differs rests on the records that hold it (``held``, of ``total``), how two
-    depend on those that hold both.
+    depend on those that hold both (``known`` of the ``filled`` ones): a share of the records that
+    may be smaller in some cells than in others.
     """
-    gap = filled - found
+    own = apart(layout)
+    gap = filled * own / total - found
     first = layout.offsets[:-1]
     # Tables of one variable: sums over the levels of any other one, here of the next.
     other = np.roll(np.arange(len(held)), -1)
-    own = layout.expand(np.arange(len(held)))
-    rows = np.add.reduceat(gap, first, axis=1)[np.arange(layout.size), other[own]]
-    level = np.add.reduceat(found, first, axis=1)[np.arange(layout.size), other[own]]
-    alone = rows * multiples(total, held)[own]
-    scaled = np.outer(alone, level) + np.outer(level, alone)
-    scale = expand_blocks(layout, multiples(total, both))
-    shares = found + association(layout, found, gap) * scale + scaled
-    return normalize_blocks(layout, np.maximum(shares, 0.0) * apart(layout))
+    variable = layout.expand(np.arange(len(held)))
+    rows = np.add.reduceat(gap, first, axis=1)[np.arange(layout.size), other[variable]]
+    level = np.add.reduceat(found, first, axis=1)[np.arange(layout.size), other[variable]]
+    alone = rows * multiples(total, held)[variable]
+    share = known_shares(layout, known * own, filled * own, both / total)
+    depend = association(layout, found, gap) * multiples(1.0, share)
+    shares = found + depend + np.outer(alone, level) + np.outer(level, alone)
+    shares = normalize_blocks(layout, np.maximum(shares, 0.0) * own)
+    return PairTables(layout, shares, both, total * share)
+
+
+def known_shares(
+    layout: Layout, known: FloatArray, filled: FloatArray, mean: FloatArray
+) -> FloatArray:
+    """Share of the records of each cell that hold both variables, (L, L).
+
+    It is a product of what the levels of either variable say (iterative proportional fitting of
+    the filled tables): how often a value is missing may depend on the other one. Single cells
+    would say as much about the model that has filled them. ``mean`` are shares in whole tables,
+    (N, N).
+
+    Examples
+    --------
+    >>> filled = np.kron([[0.0, 1.0], [1.0, 0.0]], np.full((2, 2), 1e6))
+    >>> often = filled * np.array([0.2, 1.0, 1.0, 1.0])[:, None]
+    >>> known = np.minimum(often, often.T)
+    >>> known_shares(Layout((2, 2)), known, filled, 1.0 - np.eye(2))[:2, 2:].round(2)
+    array([[0.2, 0.2],
+           [1. , 1. ]])
+    """
+    first, table = layout.offsets[:-1], layout.expand(mean)
+    wanted = np.add.reduceat(known, first, axis=1) + SHARE_RECORDS * table
+    share = expand_blocks(layout, mean)
+    for _ in range(SHARE_ROUNDS):
+        sums = np.add.reduceat(filled * share, first, axis=1) + SHARE_RECORDS * table
+        ratio = layout.expand(np.sqrt(wanted / np.where(sums > 0, sums, 1.0)).T).T
+        share = share * ratio * ratio.T  # both variables at once: roots
+    return np.minimum(share, 1.0)
 
 
 def multiples(total: float, parts: FloatArray) -> FloatArray:
@@ -461,7 +518,7 @@ class Misfit:
         shares = target = pair_shares(model)
         judged: list[Misfit] = []
         for groups in resolutions(tables.layout, ordered):
-            own = PairTables(groups.layout, groups.sum(tables.shares), tables.records)
+            own = groups.merge_tables(tables, shares)
             judged.append(cls.judge(own, groups.sum(shares), [groups.merge(d) for d in draws]))
             trust = expand_blocks(groups.layout, judged[-1].trust)
             blend = trust * own.shares + (1.0 - trust) * groups.sum(target)
@@ -484,7 +541,7 @@ class Misfit:
         the records has the mean ``(N records + k model) / (N + k)``.
         """
         layout, records = tables.layout, tables.records
-        size, own = expand_blocks(layout, records), apart(layout)
+        size, own = tables.sizes, apart(layout)
         expected = mean * size
         common = (expected >= 1.0) & own
         rest = own & ~common  # rare cells count as one
@@ -545,7 +602,7 @@ def misfit_factors(
 
 
 def excess(tables: PairTables, model: Model, errors: float) -> FloatArray:
-    """Chi-square statistic of each table against a model, beyond chance, (N, N).
+    """Chi-square statistic of each table against a model, less chance, (N, N).
 
     Chance is the mean of the statistic and some standard deviations.
     """
@@ -555,7 +612,7 @@ def excess(tables: PairTables, model: Model, errors: float) -> FloatArray:
     gap = (tables.shares - found) ** 2 / np.maximum(found, 1e-300) * common
     freedom = np.maximum(block_sums(layout, common.astype(float)) - 1.0, 1.0)
     chance = freedom + errors * np.sqrt(2.0 * freedom)
-    return np.maximum(records * block_sums(layout, gap) - chance, 0.0)
+    return np.asarray(records * block_sums(layout, gap) - chance)
 
 
 def move(
@@ -584,7 +641,8 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
         return model
     for _ in range(policy.pair_rounds):
         # Chance is in the target already, so that the mean of the statistic is enough.
-        beyond = excess(target, model, 0.0).sum(axis=1) / np.asarray(target.layout.levels)
+        beyond = np.maximum(excess(target, model, 0.0), 0.0).sum(axis=1)
+        beyond /= np.asarray(target.layout.levels)
         worst = int(np.argmax(beyond))
         if not beyond[worst] > 0.0:
             break
@@ -668,37 +726,39 @@ def find_gaps(
     """Tables in which records and model differ beyond chance, worst first.
 
     All tables of two variables are compared, then some of three among the variables of the worst
-    of these, where no cell is missing.
+    of these, met or not, where no cell is missing.
     """
     layout, names = data.layout, data.domain.names
-    beyond = np.triu(excess(tables, model, policy.gap_errors))
-    worst = np.argsort(-beyond, axis=None, kind="stable")[: policy.gaps_kept]
-    pairs = [divmod(int(at), len(names)) for at in worst if beyond.flat[at] > 0.0]
-    if not pairs:
-        return ()
+    beyond = excess(tables, model, policy.gap_errors)
+    order = sorted(combinations(range(len(names)), 2), key=lambda pair: -beyond[pair])
+    pairs = [pair for pair in order[: policy.gaps_kept] if beyond[pair] > 0.0]
     found = []
     shares = pair_shares(model)
     for pair in pairs:
         block = tuple(layout.rows(n) for n in pair)
         given, own = tables.shares[block], shares[block]
         found.append((beyond[pair], make_gap(data, pair, given, own, tables.records[pair])))
-    whole = layout.sums(data.level_totals) >= data.total * (1.0 - 1e-9)
-    chosen = [n for n in dict.fromkeys(n for pair in pairs for n in pair) if whole[n]]
+    # Identical records stand together, so that rows at even steps are like all of them.
+    rows = slice(None, None, -(-len(data.weight) // TRIPLE_ROWS))
+    weight, total = data.weight[rows], float(data.weight[rows].sum())
+    table = data.table(rows)
+    whole = np.asarray((table >= 0).all(axis=0))
+    chosen = [n for n in dict.fromkeys(n for pair in order for n in pair) if whole[n]]
     chosen = sorted(chosen[:MOST_IN_TRIPLES])
-    codes = dict(zip(chosen, data.table()[:, chosen].T.astype(np.intp), strict=True))
+    codes = dict(zip(chosen, table[:, chosen].T.astype(np.intp), strict=True))
     for triple in combinations(chosen, 3):
         levels = tuple(layout.levels[n] for n in triple)
         if prod(levels) > LARGEST_TRIPLE:
             continue
         cells = np.ravel_multi_index([codes[n] for n in triple], levels)
-        given = np.bincount(cells, data.weight, prod(levels)).reshape(levels) / data.total
+        given = np.bincount(cells, weight, prod(levels)).reshape(levels) / total
         own = joint_table(model.weights, [model.parts[n] for n in triple])
-        common = own * data.total >= 1.0
-        statistic = data.total * float(np.sum((given - own)[common] ** 2 / own[common]))
+        common = own * total >= 1.0
+        statistic = total * float(np.sum((given - own)[common] ** 2 / own[common]))
         freedom = max(int(common.sum()) - 1, 1)
         over = statistic - freedom - policy.gap_errors * np.sqrt(2.0 * freedom)
         if over > 0.0:
-            found.append((over, make_gap(data, triple, given, own, data.total)))
+            found.append((over, make_gap(data, triple, given, own, total)))
     found.sort(key=lambda each: -each[0])
     return tuple(gap for _, gap in found[: policy.gaps_kept])
 

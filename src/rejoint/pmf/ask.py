@@ -73,7 +73,7 @@ def _answer(
     if model.gaps:
         used = {*bound.asked, *bound.against, *bound.by, *bound.events, *bound.evidence}
         names = {model.domain.names[n] for n in used}
-        known = known._replace(notes=known.notes + note_gaps(model.gaps, names))
+        known = known._replace(notes=known.notes + note_gaps(model.gaps, names, model.domain.names))
     match bound.query.verb:
         case "P" | "E":
             answer = _numbers(model.domain, bound, known)

@@ -719,7 +719,8 @@ class LowRankPMF:
         domain = Domain(tuple(self.domain[n] for n in chosen))
         draws = self.draws.project(domain.names) if self.draws else None
         mixture = None if self._mixture is None else self._mixture.project(domain.names)
-        gaps = [gap for gap in self.gaps if set(gap.names) <= set(domain.names)]
+        left_out = set(self.domain.names) - set(domain.names)
+        gaps = [gap for gap in self.gaps if left_out.isdisjoint(gap.names)]
         return self._trusted(self.weights, factors, domain, draws, mixture, gaps, self.tables)
 
     def condition(self, given: Given) -> Self:
@@ -746,7 +747,7 @@ class LowRankPMF:
         domain = Domain(tuple(self.domain[n] for n in rest))
         factors = [self.mixture.factors[n][:, alive] for n in rest]
         tables = None if self.tables is None else self.tables.given(self.domain, known)
-        answer = self._trusted(shares[alive], factors, domain, tables=tables)
+        answer = self._trusted(shares[alive], factors, domain, gaps=self.gaps, tables=tables)
         if self._mixture is None and not self.draws:
             return answer
         logs = log_class_weights(self.weights, self.factors, known)
@@ -757,7 +758,7 @@ class LowRankPMF:
             kept, own = list(answer.factors), answer.weights
         else:
             own = class_posterior(logs[alive])
-        return self._trusted(own, kept, domain, draws, answer, tables=tables)
+        return self._trusted(own, kept, domain, draws, answer, self.gaps, tables)
 
     def align(self, domain: Domain) -> Self:
         """Return the model with variables and levels in the order of another domain.

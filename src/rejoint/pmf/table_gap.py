@@ -47,8 +47,13 @@ the records and 0.220 in the model (0.030 of the mass is in other cells, 0.010 b
         )
 
 
-def note_gaps(gaps: Iterable[TableGap], names: Collection[str]) -> tuple[str, ...]:
+def note_gaps(
+    gaps: Iterable[TableGap], names: Collection[str], known: Collection[str] = ()
+) -> tuple[str, ...]:
     """Return the sentences that an answer about some variables carries.
+
+    ``known`` are all variables of the model; others were conditioned on, and belong to every
+    question.
 
     Examples
     --------
@@ -56,7 +61,7 @@ def note_gaps(gaps: Iterable[TableGap], names: Collection[str]) -> tuple[str, ..
     >>> len(note_gaps(gaps, {"a", "b", "c"})), note_gaps(gaps, {"a", "c"})
     (1, ())
     """
-    concerned = [gap.text for gap in gaps if set(gap.names) <= set(names)]
+    concerned = [gap.text for gap in gaps if set(gap.names) & set(known or gap.names) <= set(names)]
     return tuple(concerned[:MOST_NOTES])
 
 
