@@ -258,11 +258,31 @@ def test_intervals_of_few_values_hold_as_many_as_they_say():
     spread = NumberSpread.fit(number, classes, predicted, ones, truth, 1.0, rng)
     found = spread.table(classes, predicted, ones)
     held = {}
-    for tail in (spread.tail(0.8), 0.1):
-        low, high = (spread.quantile(found, np.full(500, t)) for t in (tail, 1 - tail))
-        held[tail] = np.mean((low <= truth) & (truth <= high))
-    assert held[spread.tail(0.8)] == pytest.approx(0.8, abs=0.02)  # one of a hundred quantiles
-    assert held[0.1] > 0.83
+    for name, tail in (("fitted", spread.tail(0.8, ones)), ("equal", 0.1 * ones)):
+        low, high = (spread.quantile(found, t) for t in (tail, 1 - tail))
+        held[name] = np.mean((low <= truth) & (truth <= high))
+    assert held["fitted"] == pytest.approx(0.8, abs=0.02)  # one of a hundred quantiles
+    assert held["equal"] > 0.83
+
+
+def test_intervals_hold_as_many_in_rows_that_are_known_well_as_in_others():
+    """Errors differ by another factor than the deviations that rows are said to leave."""
+    rng = np.random.default_rng(0)
+    well = rng.random(1000) < 0.7
+    deviation = np.where(well, 0.5, 2.0)
+    predicted = rng.uniform(10, 30, size=1000)
+    truth = np.round(predicted + np.where(well, 0.7, 6.0) * rng.normal(size=1000))
+    number = rj.Variable("number", tuple(range(-15, 56)), "ordinal")
+    classes = np.full((1000, 71), 1 / 71)
+    fit, new = np.arange(500), np.arange(500, 1000)
+    parts = (part[fit] for part in (classes, predicted, deviation, truth))
+    spread = NumberSpread.fit(number, *parts, 1.0, rng)
+    found = spread.table(classes[new], predicted[new], deviation[new])
+    tail = spread.tail(0.9, deviation[new])
+    low, high = spread.quantile(found, tail), spread.quantile(found, 1 - tail)
+    held = (low <= truth[new]) & (truth[new] <= high)
+    assert held[well[new]].mean() == pytest.approx(0.9, abs=0.04)
+    assert held[~well[new]].mean() == pytest.approx(0.9, abs=0.04)
 
 
 AGE = rj.Variable("age", (Bin(0, 18), Bin(18, 65)), contents=[[(3, 1)], [(20, 3), (60, 1)]])

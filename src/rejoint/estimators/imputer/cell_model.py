@@ -88,7 +88,8 @@ NUMBER_AXES = FOREST_AXES | {
     "spread.row_power": "",
     "spread.spread": "",
     "spread.share": "",
-    "spread.tails": "q",
+    "spread.cut": "",
+    "spread.tails": "2q",
     "range": "2",
 }
 CATEGORY_AXES = FOREST_AXES | {
@@ -122,6 +123,8 @@ class MissingCell(NamedTuple):
     values : ndarray (rows, values) or None
         Probability of each value of ``spread``.
     spread : NumberSpread or None
+    deviation : ndarray (rows,) or None
+        Standard deviation that the other columns of each row leave.
     """
 
     levels: FloatArray
@@ -129,6 +132,7 @@ class MissingCell(NamedTuple):
     expected: FloatArray | None = None
     values: FloatArray | None = None
     spread: NumberSpread | None = None
+    deviation: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +235,7 @@ class CellModel:
         middle = spread.center(own, expected, deviation) if self.is_draw else expected
         values = spread.table(own, middle, deviation)
         levels = spread.levels(values, own.shape[1])
-        return MissingCell(levels, joint, expected, values, spread)
+        return MissingCell(levels, joint, expected, values, spread, deviation)
 
 
 def to_arrays(model: CellModel) -> dict[str, NDArray[Any]]:

@@ -526,11 +526,12 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
                 f"Column {cite(name)} has no numbers, and so no interval: distribution(X, "
                 f"{cite(name)}) has the probability of each of its levels."
             )
-        spread, table = cell.spread, cell.values
-        if spread is None or table is None:
+        spread, table, deviation = cell.spread, cell.values, cell.deviation
+        if spread is None or table is None or deviation is None:
             spread = NumberSpread(*spread_values(self.pmf_.domain[n]), 0.0, 0.0, 0.0, 1.0)
             table = spread.table(cell.levels, np.zeros(0), np.zeros(0))
-        tail = np.full(len(table), spread.tail(level))
+            deviation = np.zeros(len(table))
+        tail = spread.tail(level, deviation)
         return spread.quantile(table, tail), spread.quantile(table, 1.0 - tail)
 
     def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
