@@ -126,9 +126,9 @@ def test_draws_of_a_ridge_differ_as_refits_to_new_data():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(200, 1))
     X -= X.mean()
-    ridge, _ = KernelRidge.fit(X, 2 * X[:, 0] + 0.5 * rng.normal(size=200), np.ones(200), rng)
+    ridge, _ = KernelRidge.fit(X, 2 * X + 0.5 * rng.normal(size=(200, 1)), np.ones(200), rng)
     new = np.array([[0.0], [1.0], [2.0]])
-    found = np.array([ridge.deviate(rng).predict(new) for _ in range(400)])
+    found = np.array([ridge.deviate(rng).predict(new)[:, 0] for _ in range(400)])
     np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=0.03)
     line = 0.5 * np.sqrt(1 / 200 + new[:, 0] ** 2 / (X**2).sum())
     # 50 draws are kept: a deviation errs by 10 %, and the curve adds some.
@@ -161,11 +161,11 @@ def test_a_curve_is_found_and_a_line_stays_a_line():
     X = rng.uniform(-2, 2, size=(500, 3))
     new = rng.uniform(-2, 2, size=(200, 3))
     for truth, most in (
-        (lambda x: x[:, 0] ** 2 + x[:, 1], 0.15),
-        (lambda x: x @ [1, 2, 0.5], 0.03),
+        (lambda x: x[:, :1] ** 2 + x[:, 1:2], 0.15),
+        (lambda x: x @ [[1], [2], [0.5]], 0.03),
     ):
         ridge, left_out = KernelRidge.fit(
-            X, truth(X) + 0.1 * rng.normal(size=500), np.ones(500), rng
+            X, truth(X) + 0.1 * rng.normal(size=(500, 1)), np.ones(500), rng
         )
         error = np.sqrt(np.mean((ridge.predict(new) - truth(new)) ** 2))
         assert error < most  # the spread of the first is 1.7, of the second 2.6
@@ -246,6 +246,32 @@ def test_pooled_levels_trust_the_better_part_and_temper_a_bold_one():
     # A third undoes the cube; the standard error of a power is about 0.03.
     assert pool.powers == pytest.approx([1 / 3, 0.0], abs=0.15)
     assert np.abs(pool.mix(parts) - good).mean() < 0.03
+
+
+def test_parts_that_know_nothing_leave_the_shares_of_levels():
+    rng = np.random.default_rng(4)
+    codes = (rng.random(2000) < 0.1).astype(np.intp)
+    noise = rng.uniform(0.02, 0.98, size=(2, 2000, 1))
+    parts = [np.hstack([part, 1 - part]) for part in noise]
+    pool = LevelPool.fit(parts, codes, np.ones(2000))
+    np.testing.assert_allclose(pool.mix(parts)[:, 1], 0.1, atol=0.05)
+
+
+def test_a_curve_of_indicators_finds_a_product_of_columns():
+    """Which no logistic regression of the columns finds."""
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-2, 2, size=(400, 2))
+    truth = expit(2 * X[:, 0] * X[:, 1])
+    codes = (rng.random(400) < truth).astype(np.intp)
+    indicators = np.stack([1 - codes, codes], axis=1).astype(float)
+    curve, left_out = KernelRidge.fit(X, indicators, np.ones(400), rng, draws=0)
+    np.testing.assert_allclose(left_out.sum(axis=1), 1.0)
+    logistic, _ = LevelLogistic.fit(X, codes, np.full((400, 2), 0.5), np.ones(400), rng)
+    new = rng.uniform(-2, 2, size=(400, 2))
+    right = expit(2 * new[:, 0] * new[:, 1])
+    straight = logistic.predict(new, np.full((400, 2), 0.5))[:, 1]
+    assert np.abs(curve.predict(new)[:, 1] - right).mean() < 0.12
+    assert np.abs(straight - right).mean() > 0.25
 
 
 def test_intervals_of_few_values_hold_as_many_as_they_say():
