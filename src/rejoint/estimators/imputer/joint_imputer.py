@@ -157,7 +157,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     classes, a normal distribution and forests. It is trained on observed cells, each as if it were
     missing, and these cells choose how much each part counts. The distribution of a number is
     centered near the prediction, and its spread is calibrated on these cells; that of a category is
-    a product of powers of the classes', the regression's and two forests'. The expected number is
+    a product of powers of the classes', two regressions' and two forests'. The expected number is
     the prediction, which may differ a little from the mean of the distribution. ``pmf_`` answers as
     the joint does; :meth:`from_pmf` makes an imputer that fills in by it.
 
