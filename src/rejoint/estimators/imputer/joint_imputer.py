@@ -485,7 +485,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> X = {"a": ["x", "y"] * 30, "b": [1, 2] * 30}
         >>> imputer = rj.JointImputer(rank=2, solver="ml", random_state=0).fit(X)
         >>> imputer.distribution({"b": [1]}, "a").round(2)
-        array([[0.99, 0.01]])
+        array([[1., 0.]])
         """
         return self._cell(X, name)[0].levels
 
