@@ -126,9 +126,9 @@ def test_draws_of_a_ridge_differ_as_refits_to_new_data():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(200, 1))
     X -= X.mean()
-    ridge, _ = KernelRidge.fit(X, 2 * X[:, 0] + 0.5 * rng.normal(size=200), np.ones(200), rng)
+    ridge, _ = KernelRidge.fit(X, 2 * X + 0.5 * rng.normal(size=(200, 1)), np.ones(200), rng)
     new = np.array([[0.0], [1.0], [2.0]])
-    found = np.array([ridge.deviate(rng).predict(new) for _ in range(400)])
+    found = np.array([ridge.deviate(rng).predict(new)[:, 0] for _ in range(400)])
     np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=0.03)
     line = 0.5 * np.sqrt(1 / 200 + new[:, 0] ** 2 / (X**2).sum())
     # 50 draws are kept: a deviation errs by 10 %, and the curve adds some.
@@ -161,11 +161,11 @@ def test_a_curve_is_found_and_a_line_stays_a_line():
     X = rng.uniform(-2, 2, size=(500, 3))
     new = rng.uniform(-2, 2, size=(200, 3))
     for truth, most in (
-        (lambda x: x[:, 0] ** 2 + x[:, 1], 0.15),
-        (lambda x: x @ [1, 2, 0.5], 0.03),
+        (lambda x: x[:, :1] ** 2 + x[:, 1:2], 0.15),
+        (lambda x: x @ [[1], [2], [0.5]], 0.03),
     ):
         ridge, left_out = KernelRidge.fit(
-            X, truth(X) + 0.1 * rng.normal(size=500), np.ones(500), rng
+            X, truth(X) + 0.1 * rng.normal(size=(500, 1)), np.ones(500), rng
         )
         error = np.sqrt(np.mean((ridge.predict(new) - truth(new)) ** 2))
         assert error < most  # the spread of the first is 1.7, of the second 2.6
@@ -248,6 +248,32 @@ def test_pooled_levels_trust_the_better_part_and_temper_a_bold_one():
     assert np.abs(pool.mix(parts) - good).mean() < 0.03
 
 
+def test_parts_that_know_nothing_leave_the_shares_of_levels():
+    rng = np.random.default_rng(4)
+    codes = (rng.random(2000) < 0.1).astype(np.intp)
+    noise = rng.uniform(0.02, 0.98, size=(2, 2000, 1))
+    parts = [np.hstack([part, 1 - part]) for part in noise]
+    pool = LevelPool.fit(parts, codes, np.ones(2000))
+    np.testing.assert_allclose(pool.mix(parts)[:, 1], 0.1, atol=0.05)
+
+
+def test_a_curve_of_indicators_finds_a_product_of_columns():
+    """Which no logistic regression of the columns finds."""
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-2, 2, size=(400, 2))
+    truth = expit(2 * X[:, 0] * X[:, 1])
+    codes = (rng.random(400) < truth).astype(np.intp)
+    indicators = np.stack([1 - codes, codes], axis=1).astype(float)
+    curve, left_out = KernelRidge.fit(X, indicators, np.ones(400), rng, draws=0)
+    np.testing.assert_allclose(left_out.sum(axis=1), 1.0)
+    logistic, _ = LevelLogistic.fit(X, codes, np.full((400, 2), 0.5), np.ones(400), rng)
+    new = rng.uniform(-2, 2, size=(400, 2))
+    right = expit(2 * new[:, 0] * new[:, 1])
+    straight = logistic.predict(new, np.full((400, 2), 0.5))[:, 1]
+    assert np.abs(curve.predict(new)[:, 1] - right).mean() < 0.12
+    assert np.abs(straight - right).mean() > 0.25
+
+
 def test_intervals_of_few_values_hold_as_many_as_they_say():
     """Whole numbers around a prediction: equal tails alone hold too many."""
     rng = np.random.default_rng(0)
@@ -258,11 +284,31 @@ def test_intervals_of_few_values_hold_as_many_as_they_say():
     spread = NumberSpread.fit(number, classes, predicted, ones, truth, 1.0, rng)
     found = spread.table(classes, predicted, ones)
     held = {}
-    for tail in (spread.tail(0.8), 0.1):
-        low, high = (spread.quantile(found, np.full(500, t)) for t in (tail, 1 - tail))
-        held[tail] = np.mean((low <= truth) & (truth <= high))
-    assert held[spread.tail(0.8)] == pytest.approx(0.8, abs=0.02)  # one of a hundred quantiles
-    assert held[0.1] > 0.83
+    for name, tail in (("fitted", spread.tail(0.8, ones)), ("equal", 0.1 * ones)):
+        low, high = (spread.quantile(found, t) for t in (tail, 1 - tail))
+        held[name] = np.mean((low <= truth) & (truth <= high))
+    assert held["fitted"] == pytest.approx(0.8, abs=0.02)  # one of a hundred quantiles
+    assert held["equal"] > 0.83
+
+
+def test_intervals_hold_as_many_in_rows_that_are_known_well_as_in_others():
+    """Errors differ by another factor than the deviations that rows are said to leave."""
+    rng = np.random.default_rng(0)
+    well = rng.random(1000) < 0.7
+    deviation = np.where(well, 0.5, 2.0)
+    predicted = rng.uniform(10, 30, size=1000)
+    truth = np.round(predicted + np.where(well, 0.7, 6.0) * rng.normal(size=1000))
+    number = rj.Variable("number", tuple(range(-15, 56)), "ordinal")
+    classes = np.full((1000, 71), 1 / 71)
+    fit, new = np.arange(500), np.arange(500, 1000)
+    parts = (part[fit] for part in (classes, predicted, deviation, truth))
+    spread = NumberSpread.fit(number, *parts, 1.0, rng)
+    found = spread.table(classes[new], predicted[new], deviation[new])
+    tail = spread.tail(0.9, deviation[new])
+    low, high = spread.quantile(found, tail), spread.quantile(found, 1 - tail)
+    held = (low <= truth[new]) & (truth[new] <= high)
+    assert held[well[new]].mean() == pytest.approx(0.9, abs=0.04)
+    assert held[~well[new]].mean() == pytest.approx(0.9, abs=0.04)
 
 
 AGE = rj.Variable("age", (Bin(0, 18), Bin(18, 65)), contents=[[(3, 1)], [(20, 3), (60, 1)]])

@@ -7,7 +7,7 @@ and from what classes and normal distribution say of the column itself. It learn
 cells, as if each were missing: what completed the other columns of its row has not seen it. A
 learner of numbers averages a ridge regression and a forest; their errors in left-out cells
 calibrate the distribution around the prediction. The distribution of a category is that of the
-classes, of a logistic regression and of two forests, as a product of powers.
+classes, of a logistic regression, of a curve and of two forests, as a product of powers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -63,8 +63,9 @@ MOST_FEATURES = 150
 #: Rows whose cells are answered at a time.
 BLOCK_ROWS = 4_000
 
-#: Axes of the arrays of learners: k features, c one more, m landmarks, e = c + m, v nodes, t trees,
-#: b and r those of rules, o outputs, l levels, d draws, q quantiles.
+#: Axes of the arrays of learners: k features, c one more, g those of a curve, m landmarks, e all
+#: coefficients of ridge or curve, v nodes, t trees, b and r those of rules, o outputs, l levels, d
+#: draws, q quantiles.
 FOREST_AXES = {
     "forest.roots": "t",
     "forest.features": "v",
@@ -77,10 +78,10 @@ NUMBER_AXES = FOREST_AXES | {
     "features": "k",
     "ridge.center": "k",
     "ridge.scale": "k",
-    "ridge.intercept": "",
-    "ridge.slope": "k",
+    "ridge.intercept": "o",
+    "ridge.slope": "ko",
     "ridge.landmarks": "mk",
-    "ridge.heights": "m",
+    "ridge.heights": "mo",
     "ridge.width": "",
     "ridge.deviations": "ed",
     "weights": "2",
@@ -88,7 +89,8 @@ NUMBER_AXES = FOREST_AXES | {
     "spread.row_power": "",
     "spread.spread": "",
     "spread.share": "",
-    "spread.tails": "q",
+    "spread.cut": "",
+    "spread.tails": "2q",
     "range": "2",
 }
 CATEGORY_AXES = FOREST_AXES | {
@@ -103,7 +105,15 @@ CATEGORY_AXES = FOREST_AXES | {
     "logistic.levels": "l",
     "logistic.coefficients": "cl",
     "logistic.deviations": "dcl",
-    "pool.powers": "4",
+    "curve.center": "g",
+    "curve.scale": "g",
+    "curve.intercept": "o",
+    "curve.slope": "go",
+    "curve.landmarks": "mg",
+    "curve.heights": "mo",
+    "curve.width": "",
+    "curve.deviations": "e0",
+    "pool.powers": "5",
     "pool.share": "o",
 }
 
@@ -122,6 +132,8 @@ class MissingCell(NamedTuple):
     values : ndarray (rows, values) or None
         Probability of each value of ``spread``.
     spread : NumberSpread or None
+    deviation : ndarray (rows,) or None
+        Standard deviation that the other columns of each row leave.
     """
 
     levels: FloatArray
@@ -129,6 +141,7 @@ class MissingCell(NamedTuple):
     expected: FloatArray | None = None
     values: FloatArray | None = None
     spread: NumberSpread | None = None
+    deviation: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +244,7 @@ class CellModel:
         middle = spread.center(own, expected, deviation) if self.is_draw else expected
         values = spread.table(own, middle, deviation)
         levels = spread.levels(values, own.shape[1])
-        return MissingCell(levels, joint, expected, values, spread)
+        return MissingCell(levels, joint, expected, values, spread, deviation)
 
 
 def to_arrays(model: CellModel) -> dict[str, NDArray[Any]]:
@@ -340,13 +353,17 @@ def check_learner(
     most, levels = features.width + len(features.groups[n]), len(features.domain[n])
     outputs = {"numbers": 1, "categories": levels, "forests": len(features.groups[n])}[kind]
     seen = len(found["features"]) if "features" in found else most
-    bends = len(found.get("ridge.heights", ()))
-    sizes = {"k": seen, "c": 1 + seen, "e": 1 + seen + bends, "o": outputs, "2": 2, "3": 3, "4": 4}
+    bent = len(found["curve.center"]) if "curve.center" in found else seen
+    sizes = {"k": seen, "c": 1 + seen, "g": bent, "o": outputs} | {str(k): k for k in (0, 2, 3, 5)}
+    for path in ("ridge.heights", "curve.heights"):
+        sizes |= {"e": 1 + bent + len(found[path])} if path in found else {}
     check_axes(found, axes, sizes)
     none = np.zeros(0, dtype=np.intp)
     gone = sum(map(bool, map(len, features.groups))) - 1
     fits = (
         _within(found.get("features", none), most)
+        and bent <= seen
+        and (found.get("pool.share", np.ones(1)) > 0).all()
         and _is_forest(found, "forest", seen)
         and ("rules.roots" not in found or _is_forest(found, "rules", gone + seen))
         and _within(found.get("logistic.levels", none), levels)
@@ -490,15 +507,15 @@ def _learn_number(
     rng: np.random.Generator,
 ) -> NumberLearner:
     center, unit = float(features.center[n]), float(features.scale[n])
-    y = (truth - center) / unit
-    kept = choose_features(X, y[:, None], weight)
+    y = (truth[:, None] - center) / unit
+    kept = choose_features(X, y, weight)
     ridge, by_ridge = KernelRidge.fit(X[:, kept], y, weight, rng)
     others = kept[kept < features.width - 1]
-    forest, by_forest = Forest.fit(X[:, others], y[:, None], weight, TREES, rng)
-    left_out = np.hstack([by_ridge[:, None], by_forest])
-    weights = stack(left_out, y, weight * (len(y) / weight.sum()))
+    forest, by_forest = Forest.fit(X[:, others], y, weight, TREES, rng)
+    weights = stack([by_ridge, by_forest], y, weight * (len(y) / weight.sum()))
     low, high = float(truth.min()), float(truth.max())
-    predicted = np.clip(center + unit * left_out @ weights, low, high)
+    left_out = np.hstack([by_ridge, by_forest]) @ weights
+    predicted = np.clip(center + unit * left_out, low, high)
     # The normal distribution has seen the cells, and errs more by this in others.
     share = min(features.width / len(truth), 0.5)
     spread = NumberSpread.fit(

@@ -1,5 +1,6 @@
 """Learners of one column from others: of numbers and of categories, and their distributions."""
 
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,9 +37,10 @@ PRIOR_WEIGHT = 11.0
 #: Trees of a forest, and folds of the rows: a tree is grown without one of them.
 TREES, FOREST_FOLDS = 60, 10
 
-#: Trees of each of the two forests of a category: with random and with best thresholds. Over 17
-#: tables 60 of the first have an accuracy of .739 and a log-loss of .568, 30 of each .741 and .566.
-LEVEL_TREES = 30
+#: Trees of the two forests of a category, with random and with best thresholds, and rows of a leaf
+#: of the latter. On 19 tables, completely at random and given a column, 30 trees each, leaves of a
+#: single row and no curve have the same accuracy, and a log-loss higher by .005 (34 of 38 cases).
+LEVEL_TREES, RULE_TREES, RULE_ROWS = 60, 30, 5
 
 #: Most columns that a node chooses from, and most rows of a tree.
 NODE_COLUMNS, TREE_ROWS = 40, 2_000
@@ -71,8 +73,10 @@ SPREAD_ROWS = 500
 #: Steps that move a center until the mean is the prediction, and standard deviations it may go.
 CENTER_STEPS, FARTHEST_CENTER = 4, 3.0
 
-#: Quantiles of tails beyond left-out values that are kept.
-TAIL_HEIGHTS = 101
+#: Quantiles of tails beyond left-out values that are kept, and the fewest cells that they are of:
+#: rows that are known well have tails of their own. On 21 tables, completely at random and given a
+#: column, one tail for all holds 91 % of their numbers and 88 % of others, two hold 90 % of both.
+TAIL_HEIGHTS, TAIL_CELLS = 101, 30
 
 #: Least probability of a bin.
 LEAST_PROBABILITY = 1e-9
@@ -115,29 +119,30 @@ class KernelRidge:
     ----------
     center, scale : ndarray (columns,)
         By which columns are standardized.
-    intercept : float
-    slope : ndarray (columns,)
+    intercept : ndarray (outputs,)
+    slope : ndarray (columns, outputs)
     landmarks : ndarray (landmarks, columns)
         Standardized rows that bends are around.
-    heights : ndarray (landmarks,)
+    heights : ndarray (landmarks, outputs)
         How high each bend is.
     width : float
         How wide all are: the standard deviation of a normal curve.
     deviations : ndarray (1 + columns + landmarks, draws)
-        How intercept, slope and heights differ from these in posterior draws.
+        How intercept, slope and heights of each output differ from these in posterior draws.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(400, 2))
-    >>> ridge, left_out = KernelRidge.fit(X, X[:, 0] ** 2 + X[:, 1], np.ones(400), rng)
+    >>> ridge, left_out = KernelRidge.fit(X, X[:, :1] ** 2 + X[:, 1:], np.ones(400), rng)
     >>> ridge.predict(np.array([[1.0, 0.0], [0.0, 1.0]])).round(1) + 0.0
-    array([1., 1.])
+    array([[1.],
+           [1.]])
     """
 
     center: FloatArray
     scale: FloatArray
-    intercept: float
+    intercept: FloatArray
     slope: FloatArray
     landmarks: FloatArray
     heights: FloatArray
@@ -146,9 +151,14 @@ class KernelRidge:
 
     @classmethod
     def fit(
-        cls, X: FloatArray, y: FloatArray, weight: FloatArray, rng: np.random.Generator
+        cls,
+        X: FloatArray,
+        Y: FloatArray,
+        weight: FloatArray,
+        rng: np.random.Generator,
+        draws: int = DRAWS,
     ) -> tuple["KernelRidge", FloatArray]:
-        """Fit, and return what would be predicted for each row without its own value.
+        """Fit, and return what would be predicted for each row without its own outputs.
 
         Line and curve are averaged; their weights are those that predict left-out values best.
         """
@@ -156,50 +166,53 @@ class KernelRidge:
         center = share @ X
         scale = np.sqrt(share @ (X - center) ** 2)
         scale[scale < 1e-9] = 1.0
-        columns, middle = (X - center) / scale, float(share @ y)
+        columns, middle = (X - center) / scale, share @ Y
         near = np.clip(columns, -FARTHEST, FARTHEST)
         some = rng.choice(len(X), size=min(LANDMARKS, len(X)), replace=False)
         landmarks = near[np.sort(some)]
         mass = weight * (len(weight) / weight.sum())
-        line = fit_ridge(columns, y - middle, mass)
+        line = fit_ridge(columns, Y - middle, mass)
         curve, bends = line, (np.zeros((len(landmarks), 0)), 1.0, np.zeros(0))
         bent_columns = columns
+        size = X.shape[1]
         for factor in WIDTHS:
-            width = factor * np.sqrt(X.shape[1])
+            width = factor * np.sqrt(max(size, 1))
             half = _whiten(normal_curves(landmarks, landmarks, width))
             features = normal_curves(near, landmarks, width) @ half
             mean = share @ features
             for strength in STRENGTHS:
-                scaled = strength * np.sqrt(X.shape[1])
+                scaled = strength * np.sqrt(size)
                 both = np.hstack([columns, scaled * (features - mean)])
-                found = fit_ridge(both, y - middle, mass)
+                found = fit_ridge(both, Y - middle, mass)
                 if found.error < curve.error:
                     curve, bends = found, (scaled * half, width, scaled * mean)
                     bent_columns = both
         half, width, mean = bends
-        size, bent = X.shape[1], curve.coefficients[X.shape[1] :]
-        left = np.stack([line.left_out, curve.left_out], axis=1)
-        w = stack(left, y - middle, mass)
+        bent = curve.coefficients[size:]
+        left = (line.left_out, curve.left_out)
+        w = stack(left, Y - middle, mass)
+        left_out = middle + w[0] * left[0] + w[1] * left[1]
         slope = w[0] * line.coefficients + w[1] * curve.coefficients[:size]
-        intercept = middle - w[1] * float(mean @ bent)
-        error = float(np.sqrt(share @ (y - middle - left @ w) ** 2))
+        intercept = middle - w[1] * (mean @ bent)
+        error = float(np.sqrt((share @ (Y - left_out) ** 2).mean()))
         # A copy, so that draws do not change what else is fitted.
-        drawn = error * _deviate(line, curve, (columns, bent_columns), w, mass, deepcopy(rng))
+        noise = deepcopy(rng).normal(size=(len(X) + bent_columns.shape[1], draws))
+        drawn = error * _deviate(line, curve, (columns, bent_columns), w, mass, noise)
         level, slopes, bumps = np.split(drawn, [1, 1 + size])
         moved = np.vstack([level - mean @ bumps, slopes, half @ bumps])
         heights = w[1] * (half @ bent)
         ridge = cls(center, scale, intercept, slope, landmarks, heights, width, moved)
-        return ridge, middle + left @ w
+        return ridge, left_out
 
     def deviate(self, rng: np.random.Generator) -> "KernelRidge":
-        """Return how a posterior draw of the regression differs from it."""
+        """Return how a posterior draw of a regression with one output differs from it."""
         count = self.deviations.shape[1]
-        moved = self.deviations @ rng.normal(size=count) / np.sqrt(max(count, 1))
+        moved = self.deviations @ rng.normal(size=(count, 1)) / np.sqrt(max(count, 1))
         size = 1 + len(self.slope)
-        return replace(self, intercept=float(moved[0]), slope=moved[1:size], heights=moved[size:])
+        return replace(self, intercept=moved[0], slope=moved[1:size], heights=moved[size:])
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """Return the expected number of each row."""
+        """Return the expected outputs of each row, (rows, outputs)."""
         columns = (X - self.center) / self.scale
         near = np.clip(columns, -FARTHEST, FARTHEST)
         bends = normal_curves(near, self.landmarks, self.width) @ self.heights
@@ -208,6 +221,8 @@ class KernelRidge:
 
 def fit_ridge(X: FloatArray, y: FloatArray, weight: FloatArray) -> RidgeFit:
     """Fit a ridge regression of centered columns whose penalty leave-one-out errors choose.
+
+    Several columns of y have one penalty.
 
     Examples
     --------
@@ -219,14 +234,14 @@ def fit_ridge(X: FloatArray, y: FloatArray, weight: FloatArray) -> RidgeFit:
     values, vectors = np.linalg.eigh((root * X).T @ (root * X))
     values = np.maximum(values, 0.0)
     turned = X @ vectors
-    target = turned.T @ (weight * y)
+    target = (turned * weight[:, None]).T @ y
     best: tuple[float, FloatArray, FloatArray, float] | None = None
     for penalty in PENALTIES:
-        coefficients = target / (values + penalty)
+        coefficients = (target.T / (values + penalty)).T
         # 1 / n is the leverage of the mean.
         leverage = weight * (turned**2 @ (1.0 / (values + penalty)) + 1.0 / weight.sum())
-        error = (y - turned @ coefficients) / np.maximum(1.0 - leverage, 1e-8)
-        mean = float(weight @ error**2 / weight.sum())
+        error = ((y - turned @ coefficients).T / np.maximum(1.0 - leverage, 1e-8)).T
+        mean = float((weight @ error**2).sum() / weight.sum())
         if best is None or mean < best[0]:
             best = mean, coefficients, error, float(penalty)
     assert best is not None
@@ -240,15 +255,14 @@ def _deviate(
     columns: tuple[FloatArray, FloatArray],
     w: FloatArray,
     mass: FloatArray,
-    rng: np.random.Generator,
+    noise: FloatArray,
 ) -> FloatArray:
     """Return how draws of mean, slope and bends of the average differ, by unit errors.
 
     The same errors disturb line and curve, so that their average differs as much as each does.
     """
     root = np.sqrt(mass)[:, None]
-    noise = rng.normal(size=(len(mass), DRAWS))
-    prior = rng.normal(size=(columns[1].shape[1], DRAWS))
+    noise, prior = np.split(noise, [len(mass)])
     found = w[1] * curve.deviate(root * columns[1], noise, prior)
     found[: columns[0].shape[1]] += w[0] * line.deviate(root * columns[0], noise, prior)
     return np.vstack([root.T @ noise / mass.sum(), found])
@@ -273,21 +287,21 @@ def _whiten(square: FloatArray) -> FloatArray:
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def stack(left: FloatArray, y: FloatArray, weight: FloatArray) -> FloatArray:
+def stack(parts: Sequence[FloatArray], Y: FloatArray, weight: FloatArray) -> FloatArray:
     """Return nonnegative weights by which left-out predictions are best, near equal ones.
 
     Examples
     --------
-    >>> y = np.arange(-50.0, 51.0)
-    >>> stack(np.stack([y, 0 * y], axis=1), y, np.ones(101)).round(2)
+    >>> Y = np.arange(-50.0, 51.0)[:, None]
+    >>> stack([Y, 0 * Y], Y, np.ones(101)).round(2)
     array([1. , 0.5])
     """
-    count = left.shape[1]
-    error = float(weight @ (y - left[:, 0]) ** 2 / weight.sum())
+    root, count = np.sqrt(weight)[:, None], len(parts)
+    error = float((weight @ (Y - parts[0]) ** 2).mean() / weight.sum())
     pull = np.sqrt(PRIOR_WEIGHT * max(error, 1e-12))
-    root = np.sqrt(weight)
-    system = np.vstack([root[:, None] * left, pull * np.eye(count)])
-    found, _ = nnls(system, np.concatenate([root * y, np.full(count, pull / count)]))
+    each = np.stack([(root * part).ravel() for part in parts], axis=1)
+    system = np.vstack([each, pull * np.eye(count)])
+    found, _ = nnls(system, np.append((root * Y).ravel(), np.full(count, pull / count)))
     return np.asarray(found)
 
 
@@ -337,14 +351,17 @@ class Forest:
     ) -> tuple["Forest", FloatArray]:
         """Grow trees, and return what those that have not seen a row say of its outputs.
 
-        Thresholds are random, by which trees differ. The best ones are found for ``best``, and
-        trees differ by rows, which are drawn with replacement.
+        Thresholds are random, by which trees differ. The best ones are found for ``best``, of
+        leaves with several rows, and trees differ by rows, which are drawn with replacement.
         """
         rows, fold = X.astype(np.float32), rng.permutation(len(X)) % FOREST_FOLDS
         if not X.shape[1]:
             rows = np.zeros((len(X), 1), dtype=np.float32)
         kind = DecisionTreeRegressor if best else ExtraTreeRegressor
-        grow = kind(max_features=min(rows.shape[1], NODE_COLUMNS))
+        grow = kind(
+            max_features=min(rows.shape[1], NODE_COLUMNS),
+            min_samples_leaf=RULE_ROWS if best else 1,
+        )
         trees, left_out = [], np.zeros(Y.shape)
         # Checks take a third of the time of a small tree.
         mass = None if np.ptp(weight) == 0 else weight
@@ -535,9 +552,19 @@ def _curvature(
     return chance, weight * np.maximum(chance * (1.0 - chance), 1e-5)
 
 
+def as_shares(sums: FloatArray) -> FloatArray:
+    """Return probabilities: numbers that sum to one, none of them negative any more."""
+    table = np.maximum(sums, 0.0)
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
 @dataclass(frozen=True, eq=False)
 class LevelPool:
     """Distributions of a category by several parts as one: the product of their powers.
+
+    Parts are compared with the shares of levels, ``share * product((part / share) ** power)``:
+    where parts say little, and powers are small, the shares remain. On 16 tables this has a lower
+    log-loss than a product without shares in 22 of 32 cases, by .0015 in the mean.
 
     Parameters
     ----------
@@ -561,11 +588,11 @@ class LevelPool:
         """Choose powers by the probability that left-out levels have."""
         mass = np.bincount(codes, weight, parts[0].shape[1]) + 1.0
         even = cls(np.full(len(parts), 1.0 / len(parts)), mass / mass.sum())
-        logs = even._logs(parts)
+        logs, prior = even._logs(parts), np.log(even.share)
         right = logs[:, np.arange(len(codes)), codes]
 
         def loss(powers: FloatArray) -> tuple[float, FloatArray]:
-            table = softmax(np.tensordot(powers, logs, 1), axis=1)
+            table = softmax(prior + np.tensordot(powers, logs, 1), axis=1)
             chance = table[np.arange(len(codes)), codes]
             off = powers - even.powers
             value = -float(weight @ np.log(np.maximum(chance, 1e-300)))
@@ -577,11 +604,13 @@ class LevelPool:
 
     def mix(self, parts: list[FloatArray]) -> FloatArray:
         """Return one distribution, (rows, levels)."""
-        return np.asarray(softmax(np.tensordot(self.powers, self._logs(parts), 1), axis=1))
+        logs = np.log(self.share) + np.tensordot(self.powers, self._logs(parts), 1)
+        return np.asarray(softmax(logs, axis=1))
 
     def _logs(self, parts: list[FloatArray]) -> FloatArray:
+        """Return logarithms of how many times as probable as its share each level is."""
         mixed = [(1.0 - LEVEL_SHARE) * part + LEVEL_SHARE * self.share for part in parts]
-        return np.log(np.maximum(mixed, 1e-9))
+        return np.asarray(np.log(mixed) - np.log(self.share))
 
 
 @dataclass(frozen=True, eq=False)
@@ -602,9 +631,11 @@ class NumberSpread:
         Its share of its level.
     power, row_power, spread, share : float
         Settings. The standard deviation is ``spread`` times that of the row to ``row_power``.
-    tails : ndarray
-        Quantiles, at even heights from 0 to 1, of the smaller tail beyond left-out values: see
-        :meth:`tail`.
+    cut : float
+        Standard deviation of a row up to which it is known well.
+    tails : ndarray (2, quantiles)
+        Quantiles, at even heights from 0 to 1, of the smaller tail beyond left-out values in rows
+        that are known well, and in others: see :meth:`tail`.
 
     Examples
     --------
@@ -623,7 +654,8 @@ class NumberSpread:
     row_power: float
     spread: float
     share: float
-    tails: FloatArray = field(default_factory=lambda: np.array([0.0, 0.5]))
+    cut: float = 0.0
+    tails: FloatArray = field(default_factory=lambda: np.array([[0.0, 0.5]] * 2))
 
     @classmethod
     def fit(
@@ -677,17 +709,25 @@ class NumberSpread:
         ends = np.cumsum(table, axis=1) / table.sum(axis=1, keepdims=True)
         at = np.arange(len(truth)), place
         smaller = np.minimum(ends[at], 1.0 - ends[at] + table[at])
-        tails = np.quantile(smaller, np.linspace(0.0, 1.0, TAIL_HEIGHTS))
-        return replace(best, spread=best.spread * inflation, tails=tails)
+        cut, heights = split_in_two(deviation), np.linspace(0.0, 1.0, TAIL_HEIGHTS)
+        parts = (smaller[deviation <= cut], smaller[deviation > cut])
+        # The expected rank of a new cell among n is that of n + 1.
+        both = [np.quantile(p, heights, method="weibull") for p in parts if len(p)]
+        tails = np.stack([both[0], both[-1]])
+        return replace(best, spread=best.spread * inflation, cut=cut, tails=tails)
 
-    def tail(self, level: float) -> float:
+    def tail(self, level: float, deviation: FloatArray) -> FloatArray:
         """Return what an interval leaves out at each end, to hold a share ``level`` of values.
 
         An interval that leaves out ``t`` at each end holds a value where the smaller of the
         probabilities of values up to it, and from it on, is at least ``t``. Among left-out cells
-        this is so for the share ``level`` where ``t`` is that quantile.
+        this is so for the share ``level`` where ``t`` is that quantile. Cells are compared with
+        those whose rows leave as much open: others are missing together with a cell more often, or
+        less, than with cells that are left out.
         """
-        return float(np.interp(1.0 - level, np.linspace(0.0, 1.0, len(self.tails)), self.tails))
+        heights = np.linspace(0.0, 1.0, self.tails.shape[1])
+        well, others = (np.interp(1.0 - level, heights, tails) for tails in self.tails)
+        return np.asarray(np.where(deviation > self.cut, others, well))
 
     @cached_property
     def gaps(self) -> FloatArray:
@@ -749,6 +789,24 @@ class NumberSpread:
         return np.asarray(self.values[np.minimum(places, len(self.values) - 1)])
 
 
+def split_in_two(deviation: FloatArray) -> float:
+    """Return the cut between two groups whose logarithms differ most; 0 if there are too few.
+
+    Examples
+    --------
+    >>> round(split_in_two(np.repeat([1.0, 9.0], 50)), 2)
+    3.0
+    """
+    logs, count = np.sort(np.log(deviation)), len(deviation)
+    if count < 2 * TAIL_CELLS:
+        return 0.0
+    below = np.arange(TAIL_CELLS, count - TAIL_CELLS + 1)
+    sums = np.cumsum(logs)
+    apart = (sums[-1] - sums[below - 1]) / (count - below) - sums[below - 1] / below
+    at = below[np.argmax(below * (count - below) * apart**2)]
+    return float(np.exp(0.5 * (logs[at - 1] + logs[at])))
+
+
 def spread_values(variable: Variable) -> tuple[FloatArray, IntArray, FloatArray]:
     """Return values of a variable of numbers, the level of each, and its share of the level.
 
@@ -806,8 +864,8 @@ class NumberLearner:
     def predict(self, X: FloatArray) -> FloatArray:
         """Return the expected number of each row, standardized."""
         X = X[:, self.features]
-        parts = np.stack([self.ridge.predict(X), self.forest.predict(X)[:, 0]], axis=1)
-        moved = 0.0 if self.deviation is None else self.deviation.predict(X)
+        parts = np.hstack([self.ridge.predict(X), self.forest.predict(X)])
+        moved = 0.0 if self.deviation is None else self.deviation.predict(X)[:, 0]
         return np.asarray(parts @ self.weights + moved)
 
     def draw(self, rng: np.random.Generator) -> "NumberLearner":
@@ -817,7 +875,7 @@ class NumberLearner:
 
 @dataclass(frozen=True, eq=False)
 class CategoryLearner:
-    """Gives the probability of levels: a logistic regression, forests and classes, pooled.
+    """Gives the probability of levels: regressions, forests and classes, pooled.
 
     Parameters
     ----------
@@ -829,6 +887,9 @@ class CategoryLearner:
     rules : Forest
         Of the best thresholds, which finds that a level means another column above some value. It
         knows which columns are missing: only what is observed follows such a rule.
+    curve : KernelRidge
+        Of indicators of the levels, which bends and has products of columns as the logistic
+        regression has not.
     pool : LevelPool
     deviation : ndarray, optional
         By which the coefficients of a posterior draw of the regression differ; the probabilities of
@@ -839,6 +900,7 @@ class CategoryLearner:
     logistic: LevelLogistic
     forest: Forest
     rules: Forest
+    curve: KernelRidge
     pool: LevelPool
     deviation: FloatArray | None = None
 
@@ -856,23 +918,30 @@ class CategoryLearner:
     ) -> "CategoryLearner":
         """Fit to rows whose levels are left out of features and of the classes' probabilities.
 
-        Forests look at ``others``, the first of the features: rows that are alike in these need
-        not be alike in what is said of their level. ``gone`` says which other variables are
-        missing.
+        Forests and curve look at ``others``, the first of the features: rows that are alike in
+        these need not be alike in what is said of their level. ``gone`` says which other variables
+        are missing.
         """
         logistic, by_logistic = LevelLogistic.fit(X[:, features], codes, classes, weight, rng)
         one_hot = (codes[:, None] == np.arange(classes.shape[1])).astype(np.float64)
         alike, by_forest = Forest.fit(X[:, others], one_hot, weight, LEVEL_TREES, rng)
         with_gone = np.hstack([gone, X[:, others]])
-        rules, by_rules = Forest.fit(with_gone, one_hot, weight, LEVEL_TREES, rng, best=True)
-        pool = LevelPool.fit([classes, by_logistic, by_forest, by_rules], codes, weight)
-        return cls(features, logistic, alike, rules, pool)
+        rules, by_rules = Forest.fit(with_gone, one_hot, weight, RULE_TREES, rng, best=True)
+        curve, by_curve = KernelRidge.fit(X[:, others], one_hot, weight, rng, draws=0)
+        parts = [classes, by_logistic, by_forest, by_rules, as_shares(by_curve)]
+        return cls(features, logistic, alike, rules, curve, LevelPool.fit(parts, codes, weight))
 
     def predict(self, X: FloatArray, gone: BoolArray, classes: FloatArray) -> FloatArray:
         """Return the probability of each level, (rows, levels)."""
         X = X[:, self.features]
-        by_forests = [self.forest.predict(X), self.rules.predict(np.hstack([gone, X]))]
-        table = self.pool.mix([classes, self.logistic.predict(X, classes), *by_forests])
+        parts = [
+            classes,
+            self.logistic.predict(X, classes),
+            self.forest.predict(X),
+            self.rules.predict(np.hstack([gone, X])),
+            as_shares(self.curve.predict(X[:, : len(self.curve.center)])),
+        ]
+        table = self.pool.mix(parts)
         return table if self.deviation is None else self.logistic.move(table, X, self.deviation)
 
     def draw(self, rng: np.random.Generator) -> "CategoryLearner":

@@ -157,7 +157,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     classes, a normal distribution and forests. It is trained on observed cells, each as if it were
     missing, and these cells choose how much each part counts. The distribution of a number is
     centered near the prediction, and its spread is calibrated on these cells; that of a category is
-    a product of powers of the classes', the regression's and two forests'. The expected number is
+    a product of powers of the classes', two regressions' and two forests'. The expected number is
     the prediction, which may differ a little from the mean of the distribution. ``pmf_`` answers as
     the joint does; :meth:`from_pmf` makes an imputer that fills in by it.
 
@@ -485,7 +485,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> X = {"a": ["x", "y"] * 30, "b": [1, 2] * 30}
         >>> imputer = rj.JointImputer(rank=2, solver="ml", random_state=0).fit(X)
         >>> imputer.distribution({"b": [1]}, "a").round(2)
-        array([[0.99, 0.01]])
+        array([[1., 0.]])
         """
         return self._cell(X, name)[0].levels
 
@@ -526,11 +526,12 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
                 f"Column {cite(name)} has no numbers, and so no interval: distribution(X, "
                 f"{cite(name)}) has the probability of each of its levels."
             )
-        spread, table = cell.spread, cell.values
-        if spread is None or table is None:
+        spread, table, deviation = cell.spread, cell.values, cell.deviation
+        if spread is None or table is None or deviation is None:
             spread = NumberSpread(*spread_values(self.pmf_.domain[n]), 0.0, 0.0, 0.0, 1.0)
             table = spread.table(cell.levels, np.zeros(0), np.zeros(0))
-        tail = np.full(len(table), spread.tail(level))
+            deviation = np.zeros(len(table))
+        tail = spread.tail(level, deviation)
         return spread.quantile(table, tail), spread.quantile(table, 1.0 - tail)
 
     def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:

@@ -589,9 +589,8 @@ class RowCompletion:
         X = np.delete(self.columns(completed), group, axis=1)
         forest, by_forest = Forest.fit(X, truth, weight[rows], FIRST_TREES, rng)
         parts = [completed.normal[:, group], completed.classes[:, group], by_forest]
-        each = np.stack([part.ravel() for part in parts], axis=1)
-        mass = np.repeat(weight[rows] / weight[rows].mean(), len(group))
-        self.forests[n] = ColumnForest(forest, stack(each, truth.ravel(), mass))
+        mass = weight[rows] / weight[rows].mean()
+        self.forests[n] = ColumnForest(forest, stack(parts, truth, mass))
 
     def columns(self, completed: Completed) -> FloatArray:
         """Return the columns of rows, completed by forests where a variable has one."""
