@@ -57,17 +57,8 @@ Examples:
     help="Number of starts; chosen automatically by default.",
 )
 @options.draws
-@click.option(
-    "--smooth/--no-smooth",
-    default=None,
-    help="Whether neighboring levels of ordinal and binned columns inform each other; on by "
-    "default unless --solver is ml.",
-)
-@click.option(
-    "--agreement/--no-agreement",
-    default=True,
-    help="Whether answers are moved towards tables of two columns that the records contradict.",
-)
+@options.smooth
+@options.agreement
 @click.option(
     "--stream/--no-stream",
     default=None,

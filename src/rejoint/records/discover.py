@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rejoint.arrays import FloatArray, IntArray
+from rejoint.arrays import FloatArray
 from rejoint.domain.columns import read_column
 from rejoint.domain.domain import Domain
 from rejoint.records.delimited import (
@@ -361,7 +362,7 @@ def _summarize_text(
         _summarize_texts(name, columns[name].texts, tally, seen)
 
 
-def _tally(codes: IntArray, texts: int, rows: RowWeights) -> FloatArray:
+def _tally(codes: NDArray[np.int32], texts: int, rows: RowWeights) -> FloatArray:
     """Return the weight of each text, its copies, and the number of its cells."""
     return np.stack(
         [np.bincount(codes + 1, each, texts + 1)[1:].astype(float) for each in (*rows.cells, None)]

@@ -154,7 +154,7 @@ class Declarations(NamedTuple):
                 terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
                 raise KeyError(
                     Message(
-                        "{kinds}, {levels} or {bins} name {name!r}, but the {what} are {known}."
+                        "{kinds}, {levels} or {bins}: there is no {name!r}; the {what} are {known}."
                         "{nearest}",
                         name=name,
                         what=what,
