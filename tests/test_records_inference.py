@@ -189,7 +189,7 @@ class TestGivenDomain:
         assert Records.of([{"a": "x"}], domain=self.D).codes.tolist() == [[0, -1]]
 
     def test_other_columns_are_left_out_with_a_remark(self):
-        words = "not in the domain are left out: 'bb', 'id'. Did you mean 'b'?"
+        words = "not in the domain: 'bb', 'id'. Did you mean 'b'?"
         with pytest.warns(Remark, match=words):
             Records.of([{"a": "x", "bb": 1, "id": 7}], domain=self.D)
 

@@ -245,7 +245,7 @@ class TestReportOfAllParts:
         scan = rj.scan(lambda: iter(self.CHUNKS), domain=self.DOMAIN)
         next(iter(scan))
         assert self.remarks(scan) == [
-            "Columns that are not in the domain are left out: 'c', 'd'.",
+            "Ignored columns, which are not in the domain: 'c', 'd'.",
             "Variable 'a': 3 cells with labels that are not levels, treated as missing: 'z', 'w'. "
             "Variable 'b': 2 cells with labels that are not levels, treated as missing: '?'.",
         ]

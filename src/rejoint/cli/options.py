@@ -291,6 +291,8 @@ def _bins(text: str) -> tuple[str, Any]:
     name, found, rest = text.rpartition("=")
     if text.isdecimal():
         return "", int(text)
+    if text.lower() == "none":
+        return "", False
     if found and rest.lower() == "none":
         return name, None
     try:

@@ -254,7 +254,7 @@ class Unmatched:
         if self.columns:
             hints = "".join(list(self.columns.values())[:_MOST_HINTS])
             left_out = show(list(self.columns))
-            remark(f"Columns that are not in the domain are left out: {left_out}.{hints}")
+            remark(f"Ignored columns, which are not in the domain: {left_out}.{hints}")
 
     def report(self, domain: Domain, handle_unknown: HandleUnknown) -> None:
         """Remark on columns and labels, or raise for labels."""

@@ -25,7 +25,7 @@ from rejoint.domain.labels import (
 )
 from rejoint.domain.variable import Kind, Variable
 from rejoint.messages import Argument, Message, PythonName, remark
-from rejoint.text import cite, nearest, show
+from rejoint.text import cite, nearest, plural, show
 
 
 @dataclass(frozen=True)
@@ -399,6 +399,12 @@ def _binned(
         )
     else:
         edges = _checked_edges(name, wanted)
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        remark(
+            f"Variable {cite(name)} has {plural(infinite, 'infinite value')}: means and other "
+            "expectations leave them out. If they stand for missing cells, make them missing."
+        )
     bins = bins_of_edges(edges)
     return Variable(
         name,

@@ -248,7 +248,14 @@ def find_labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
                 "make them one type, text or number."
             )
         return labels, np.asarray(cells.codes)
-    check_classification_targets(cells.present())
+    try:
+        check_classification_targets(cells.present())
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Target {cite(name)} holds numbers that are not labels: cut it into classes, "
+            "as text, or use rejoint.estimate (rejoint fit), whose model answers questions about "
+            "numbers."
+        ) from None
     labels, inverse = np.unique(cells.values, return_inverse=True)
     return labels, inverse if cells.missing is None else np.where(cells.missing, -1, inverse)
 

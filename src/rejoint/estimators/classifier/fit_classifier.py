@@ -521,7 +521,7 @@ class ClassifierFit:
                 )
             )
         more = [
-            f"With {limit:.0%} and more of the values missing: {text}."
+            f"With {f'more than {limit:.0%} of the' if limit else 'some'} values missing: {text}."
             for limit, text in zip(self.policy.missing_limits, kinds[1:], strict=True)
         ]
         scales = ", ".join(f"{part.name} {part.form.scale:g}" for part in self.parts)
