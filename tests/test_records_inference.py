@@ -249,7 +249,7 @@ class TestWeights:
 
 
 def test_wishes_about_columns_that_are_not_there():
-    with pytest.raises(KeyError, match=r"name 'grad', but .* Did you mean 'grade'?"):
+    with pytest.raises(KeyError, match=r"there is no 'grad'; .* Did you mean 'grade'?"):
         Records.of({"grade": ["a"]}, kinds={"grad": "ordinal"})
     with pytest.raises(TypeError, match="kinds must be a dict from names"):
         Records.of({"grade": ["a"]}, kinds="ordinal")

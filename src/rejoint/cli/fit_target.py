@@ -81,11 +81,7 @@ def command(
 def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Records:
     """Return features and labels as JointClassifier reads them from a frame."""
     # scikit-learn takes a second to import, which other commands need not wait for.
-    from rejoint.estimators.classifier.features import (
-        check_target_undeclared,
-        make_records,
-        read_targets,
-    )
+    from rejoint.estimators.classifier import features as classifier_input
     from rejoint.estimators.classifier.joint_classifier import join
 
     frame, weights = reader.frame(data), reader.weights()
@@ -97,7 +93,7 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
                 f"--target: there is no column {cite(name)}; the columns are {show(known)}."
                 f"{nearest(name, known)}"
             )
-    check_target_undeclared(names, *declared.values())
+    classifier_input.check_target_undeclared(names, *declared.values())
     rest = [name for name in known if name not in names]
     if not set(rest) - set(weights.columns):
         raise ValueError("--target: no column is left to predict from.")
@@ -106,8 +102,8 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
         for part in (rest, names)
     )
     policy = DEFAULT_CLASSIFIER_POLICY if solver == "auto" else None
-    features, used = make_records(table, weights, policy=policy, **declared)
-    targets = read_targets(labels, features.names, used)
+    features, used = classifier_input.make_records(table, weights, policy=policy, **declared)
+    targets = classifier_input.read_targets(labels, features.names, used)
     return join(features, targets.variables, targets.codes[used > 0])
 
 
