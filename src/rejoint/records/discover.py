@@ -344,12 +344,13 @@ def _summarize_text(
             continue
         codes = {name: column.take_codes() for name, column in zip(names, block, strict=True)}
         columns = dict(zip(names, block, strict=True))
-        held = [
-            typed_column(columns[name].texts, codes[name], name, None)
+        held = {
+            name: typed_column(columns[name].texts, codes[name], name, None)
             for name in weights.columns
             if name in columns
-        ]
-        _, found = weights.split(Frame(tuple(weights.columns), held, rows), before)
+        }
+        frame = Frame(tuple(names), [held.get(name) for name in names], rows)
+        _, found = weights.split(frame, before)
         before += rows
         for name in names:
             if name in weights.columns:
