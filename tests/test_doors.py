@@ -386,7 +386,7 @@ SAID = {
     "bins by rule": ["Numbers are cut into quantile bins: "],
     "fewer bins": ["Variable 'rooms': 9 quantile bins were requested, but there are 5"],
     "domain": [
-        "Columns that are not in the domain are left out: 'price'",
+        "Ignored columns, which are not in the domain: 'price'",
         "Variable 'city': 223 cells with labels that are not levels, treated as missing: 'Delft'",
     ],
 }

@@ -347,3 +347,40 @@ def test_few_records_keep_what_can_be_counted(seed):
     assert answer.interval.low <= (heavy > 4500).mean() <= answer.interval.high
     expected = result.pmf.ask("E(mass | species = Gentoo)")
     assert abs(expected.value - mine.mean()) < 1.645 * mine.std() / np.sqrt(rows)
+
+
+def test_quantiles_of_an_array_are_values_of_the_bins():
+    x = np.random.default_rng(0).normal(size=1000)
+    pmf = rj.estimate({"x": x}, rank=1, solver="ml", bins={"x": 10}).pmf
+    assert pmf.quantile("x", [0.1, 0.5, 0.9]) == pytest.approx(
+        np.quantile(x, [0.1, 0.5, 0.9]), abs=0.05
+    )
+    assert pmf.quantile("x", np.array([0.5]))[0] == pmf.quantile("x")
+
+
+def test_infinite_values_are_remarked_on():
+    x = np.append(np.random.default_rng(0).normal(size=300), np.inf)
+    with pytest.warns(rj.Remark, match="'x' has 1 infinite value: means"):
+        rj.Records.of({"x": x}, bins={"x": 5})
+
+
+def test_smooth_of_another_type_is_explained():
+    with pytest.raises(TypeError, match="smooth must be 'auto', True, False or a list of names"):
+        rj.estimate({"x": [1, 2, 3] * 9}, rank=1, smooth=3)
+
+
+def test_joint_pmf_takes_agreement():
+    model = rj.JointPMF(rank=2, random_state=0, agreement=False).fit({"x": ["a", "b"] * 50})
+    assert model.agreement is False
+
+
+def test_bins_of_a_column_of_the_tables_are_explained():
+    known = rj.Marginals.from_tables({"x": {"a": 1, "b": 2}})
+    with pytest.raises(ValueError, match="bins do not apply to 'x'"):
+        rj.rake({"x": ["a", "b"]}, known, bins={"x": 4})
+
+
+def test_target_of_numbers_says_what_to_do():
+    x = np.random.default_rng(0).normal(size=50)
+    with pytest.raises(ValueError, match="cut it into classes"):
+        rj.JointClassifier().fit({"a": ["u", "v"] * 25}, x)

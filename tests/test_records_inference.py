@@ -23,8 +23,28 @@ class TestIdentifiers:
             Records.of({"who": [str(i) for i in range(51)]})
 
     def test_not_so_many_or_not_so_distinct(self):
-        assert len(Records.of({"who": [f"p{i}" for i in range(50)]}).domain["who"]) == 50
+        assert len(Records.of({"who": [f"p{i}" for i in range(19)]}).domain["who"]) == 19
+        with pytest.raises(ValueError, match="looks like an identifier: 20 different texts in 20"):
+            Records.of({"who": [f"p{i}" for i in range(20)]})
+        twice = [f"p{i}" for i in range(50)]
+        assert len(Records.of({"who": [*twice, "p0"]}).domain["who"]) == 50
+        cells = Records.of({"who": twice}, sample_weight=[3] * 50)  # a table with its counts
+        assert len(cells.domain["who"]) == 50
         assert len(Records.of({"who": [f"p{i}" for i in range(60)] * 2}).domain["who"]) == 60
+
+    def test_arrays_without_names_are_never_refused(self):
+        array = np.array([[f"k{i}", "ab"[i % 2]] for i in range(200)], dtype=object)
+        with pytest.warns(Remark, match="'x0' looks like an identifier: 200 .* each is a level"):
+            assert Records.of(array).domain.shape == (200, 2)
+        dates = np.array([[f"2020-{1 + i % 12:02}-{1 + i % 28:02}"] for i in range(200)])
+        with pytest.warns(Remark, match="'x0' holds 84 different dates as text"):
+            assert Records.of(dates).domain.shape == (84,)
+
+    @pytest.mark.parametrize("form", ["%b %d %Y", "%A, %d %B %Y", "%Y%m%d", "%d-%b-%y", "%d.%m.%Y"])
+    def test_dates_are_refused_in_every_form(self, form):
+        days = pd.Series(pd.date_range("2020-01-05", periods=254)).dt.strftime(form)
+        with pytest.raises(ValueError, match="different dates as text"):
+            Records.of({"day": days.sample(300, replace=True, random_state=0).tolist()})
 
     def test_wanted_all_the_same(self):
         names = [f"p{i}" for i in range(80)]
@@ -169,7 +189,7 @@ class TestGivenDomain:
         assert Records.of([{"a": "x"}], domain=self.D).codes.tolist() == [[0, -1]]
 
     def test_other_columns_are_left_out_with_a_remark(self):
-        words = "not in the domain are left out: 'bb', 'id'. Did you mean 'b'?"
+        words = "not in the domain: 'bb', 'id'. Did you mean 'b'?"
         with pytest.warns(Remark, match=words):
             Records.of([{"a": "x", "bb": 1, "id": 7}], domain=self.D)
 
@@ -229,7 +249,7 @@ class TestWeights:
 
 
 def test_wishes_about_columns_that_are_not_there():
-    with pytest.raises(KeyError, match=r"name 'grad', but .* Did you mean 'grade'?"):
+    with pytest.raises(KeyError, match=r"there is no 'grad'; .* Did you mean 'grade'?"):
         Records.of({"grade": ["a"]}, kinds={"grad": "ordinal"})
     with pytest.raises(TypeError, match="kinds must be a dict from names"):
         Records.of({"grade": ["a"]}, kinds="ordinal")

@@ -205,7 +205,7 @@ def test_more_distinct_numbers_than_are_kept(tmp_path, monkeypatch):
 def test_wishes(places):
     scan = rj.scan(places / "a.csv", columns=["rooms", "city"], kinds={"rooms": "ordinal"})
     assert [(v.name, v.kind) for v in scan.domain] == [("city", "nominal"), ("rooms", "ordinal")]
-    with pytest.raises(KeyError, match="name 'room', but the columns are 'city'"):
+    with pytest.raises(KeyError, match="there is no 'room'; the columns are 'city'"):
         rj.scan(places / "a.csv", columns=["city"], kinds={"room": "ordinal"})
     with pytest.raises(TypeError, match="apply to files only: chunks are taken whole"):
         rj.scan(lambda: iter([]), columns=["a"])
@@ -245,7 +245,7 @@ class TestReportOfAllParts:
         scan = rj.scan(lambda: iter(self.CHUNKS), domain=self.DOMAIN)
         next(iter(scan))
         assert self.remarks(scan) == [
-            "Columns that are not in the domain are left out: 'c', 'd'.",
+            "Ignored columns, which are not in the domain: 'c', 'd'.",
             "Variable 'a': 3 cells with labels that are not levels, treated as missing: 'z', 'w'. "
             "Variable 'b': 2 cells with labels that are not levels, treated as missing: '?'.",
         ]
@@ -257,7 +257,7 @@ class TestReportOfAllParts:
         assert said == self.remarks(rj.scan(lambda: iter(self.CHUNKS), domain=self.DOMAIN))
         strict = rj.scan(lambda: iter(records), domain=self.DOMAIN, handle_unknown="error")
         wrong = pytest.raises(ValueError, match="Variable 'b', row 1: level")
-        with pytest.warns(rj.Remark, match="are left out: 'c'"), wrong:
+        with pytest.warns(rj.Remark, match="not in the domain: 'c'"), wrong:
             list(strict)
 
     def test_many_labels_are_not_all_kept(self, monkeypatch):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import rejoint as rj
 from rejoint.estimation.data import InMemory, draw_classes
@@ -481,3 +482,35 @@ def test_a_scan_takes_names_and_says_what_is_wrong():
 def test_records_have_no_columns_to_name():
     with pytest.raises(TypeError, match="Records do not hold that column; give the values"):
         rj.estimate(rj.Records.of(A), survey_weight="w")
+
+
+@pytest.mark.parametrize("weight", ["sample_weight", "survey_weight"])
+def test_bins_are_those_of_the_weighted_population(tmp_path, weight):
+    y = np.random.default_rng(1).lognormal(3, 1, 3000)
+    path = tmp_path / "y.csv"
+    path.write_text("y,w\n" + "".join(f"{v},{v}\n" for v in y.tolist()))
+    options = {"bins": {"y": 3}, weight: "w"}
+    doors = [
+        rj.Records.of({"y": y, "w": y}, **options).domain,
+        rj.read(path, **options).domain,
+        rj.scan(path, **options).domain,
+        rj.scan(path, columns=["y"], **options).domain,
+    ]
+    assert all(domain == doors[0] for domain in doors)
+    pmf = rj.estimate({"y": y, "w": y}, rank=1, solver="ml", **options).pmf
+    assert pmf.ask("E(y)").value == pytest.approx(np.average(y, weights=y), rel=1e-6)
+    assert pmf.ask("P(y > 60)").value == pytest.approx(y[y > 60].sum() / y.sum(), abs=0.02)
+    # Bins hold equal shares of the population.
+    assert pmf.marginal("y") == pytest.approx([1 / 3] * 3, abs=0.01)
+
+
+@pytest.mark.filterwarnings("ignore::rejoint.Remark")
+def test_scale_of_survey_weights_leaves_bins_as_they_are():
+    rng = np.random.default_rng(2)
+    y, w = rng.lognormal(3, 1, 300), rng.lognormal(0, 1, 300)
+    one, other = (rj.Records.of({"y": y}, survey_weight=k * w) for k in (1.0, 1000.0))
+    assert one.domain == other.domain
+    assert len(one.domain["y"]) == 15  # by the number of records, not by their weight
+    cells = sparse.csr_array(y[:, None])
+    one, other = (rj.SparseRecords.of(cells, survey_weight=k * w) for k in (1.0, 1000.0))
+    assert one.domain == other.domain

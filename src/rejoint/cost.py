@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from rejoint.messages import Message, remark
-from rejoint.text import duration, format_bytes
+from rejoint.text import duration_range, format_bytes
 
 #: Seconds beyond which work says at its start how long it will take.
 LONG = 60.0
@@ -68,10 +68,9 @@ class Cost(NamedTuple):
         if told:
             remark(
                 Message(
-                    "{what} takes {low} to {high} of computing; {instead}.",
+                    "{what} takes {time} of computing; {instead}.",
                     what=what,
-                    low=duration(self.low),
-                    high=duration(self.high),
+                    time=duration_range(self.low, self.high),
                     instead=instead,
                 )
             )

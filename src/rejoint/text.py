@@ -260,6 +260,17 @@ def _scientific(value: float, digits: int) -> str:
     return f"{lead}e{tens}"
 
 
+def duration_range(low: float, high: float) -> str:
+    """Return a range of durations in words; one duration where both are the same.
+
+    Examples
+    --------
+    >>> duration_range(0.1, 0.2), duration_range(0.1, 75)
+    ('less than a second', 'less than a second to 75 seconds')
+    """
+    return " to ".join(dict.fromkeys((duration(low), duration(high))))
+
+
 def duration(seconds: float) -> str:
     """Return a duration in words.
 

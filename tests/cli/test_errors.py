@@ -80,7 +80,7 @@ WRONG = [
     ),
     (2, ["fit-target", "patients.csv", "-o", "x"], "Missing option '--target'"),
     (
-        2,
+        1,
         ["fit-target", "patients.csv", "-o", "x", "--target", "lung", "--levels", "lung=yes,no"],
         "do not apply to the target 'lung'",
     ),

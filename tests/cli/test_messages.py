@@ -29,9 +29,12 @@ SAID = [
     (["fit", "twice.csv", "-o", "x"], "rename them, or give --names."),
     (
         ["fit", "ages.csv", "-o", "x", "--ordinal", "agee"],
-        "Error: --ordinal, --levels or --bins name 'agee', but the columns are",
+        "Error: --ordinal, --nominal, --levels or --bins: there is no 'agee'; the columns are",
     ),
-    (["fit", "ages.csv", "-o", "x", "--ordinal", "agee", "--stream"], "--levels or --bins name"),
+    (
+        ["fit", "ages.csv", "-o", "x", "--ordinal", "agee", "--stream"],
+        "--levels or --bins: there is no",
+    ),
     (["fit", "ragged.csv", "-o", "x"], "Quote cells that hold the delimiter (','), or use --delim"),
     (["fit-tables", "ragged.csv", "-o", "x"], "that hold the delimiter, or use --delimiter."),
     (
@@ -129,7 +132,7 @@ def test_the_text_for_python_stays(spoilt):
     with pytest.raises(ValueError, match=r"or use delimiter=\.$") as caught:
         rj.read(spoilt / "ragged.csv")
     assert caught.value.args[0].fields["line"] == 3
-    with pytest.raises(KeyError, match="kinds, levels or bins name 'agee', but the columns"):
+    with pytest.raises(KeyError, match="kinds, levels or bins: there is no 'agee'; the columns"):
         rj.read(spoilt / "ages.csv", kinds={"agee": "ordinal"})
     bins = "Use bins={'age': 5} for other bins, bins={'age': None} for none."
     with pytest.warns(rj.Remark, match=re.escape(bins)):

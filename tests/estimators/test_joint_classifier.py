@@ -719,3 +719,31 @@ def test_explanations_of_several_targets():
         model.explain(X, target="numbr")
     with pytest.raises(ValueError, match="level 'odd' is not among 'other', 'same'"):
         model.explain(X, "odd")
+
+
+def test_columns_are_what_the_one_rule_says():
+    rng = np.random.default_rng(0)
+    k, x = 5 * rng.integers(0, 20, 400), rng.normal(size=400)
+    table = {"patient_id": np.arange(400) + 7, "k": k, "x": x, "y": np.where(x + k > 50, "a", "b")}
+    with pytest.warns(rj.Remark, match="identify the rows are left out: 'patient_id'"):
+        model = rj.JointClassifier(rank=2, random_state=0).fit(table, "y")
+    kinds = {v.name: (v.kind, len(v)) for v in model.pmf_.domain}
+    assert kinds == {"k": ("ordinal", 20), "x": ("binned", 60), "y": ("nominal", 2)}
+    assert model.score(table, "y") > 0.9  # and no remark on the column that is left out
+    array = np.column_stack([table["patient_id"], k])
+    model = rj.JointClassifier(rank=2, random_state=0).fit(array, table["y"])
+    assert model.pmf_.domain.names == ("x0", "x1", "y")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kinds": {"y": "ordinal"}}, "do not apply to the target 'y'"),
+        ({"bins": {"y": 3}}, "do not apply to the target 'y'"),
+        ({"smooth": False}, "smooth=False: the effects of all ordered columns are smooth"),
+        ({"bins": "auto"}, "bins must be a dict"),
+    ],
+)
+def test_declarations_that_do_not_apply(options, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        rj.JointClassifier(**options).fit({"x": [1.5, 20, 3, 4] * 9, "y": list("abab") * 9}, "y")

@@ -355,6 +355,7 @@ def test_params():
         "kinds": None,
         "levels": None,
         "bins": None,
+        "agreement": True,
     }
     assert repr(clone(model)) == "JointPMF(rank=3, solver='ml')"
 

@@ -24,7 +24,7 @@ def test_tables_are_met_and_weights_are_the_nearest():
         # The tolerance of raking is 1e-6 of the mass, half the sum of the differences.
         np.testing.assert_allclose(weighted.marginal(names), known.marginal(names), atol=2e-6)
     assert raked.residual <= 1e-6
-    assert raked.stop.startswith("All tables are met: after")
+    assert raked.stop.startswith("All tables are met after")
     assert raked.weights.sum() == pytest.approx(400)
     # The nearest weights in divergence are products of a factor for each cell of each table: in
     # the odds ratio of all three variables, which no table fixes, they cancel.

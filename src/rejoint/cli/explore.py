@@ -26,6 +26,8 @@ Examples:
 @click.option("--demo", is_flag=True, help="Use a model of the Asia network; no file is needed.")
 @click.option("--data", metavar="FILE", help="Records to count and step through, for a MODEL.")
 @click.option("--rank", type=click.IntRange(min=1), help="Number of classes when DATA is fitted.")
+@options.smooth
+@options.agreement
 @options.seed
 @click.option("-o", "--output", metavar="FILE", help="Save the fitted model to this file.")
 @click.option(
@@ -40,6 +42,8 @@ def command(
     demo: bool,
     data: str | None,
     rank: int | None,
+    smooth: bool | None,
+    agreement: bool,
     seed: int,
     output: str | None,
     port: int,
@@ -66,6 +70,7 @@ def command(
     else:
         echo(f"Fitting {source} ...", err=True)
         asked: dict[str, Any] = {"rank": rank or "auto", "random_state": seed}
+        asked |= {"smooth": "auto" if smooth is None else smooth, "agreement": agreement}
         opened = fit_data(reader.read(source), source=Path(source), path=output, **asked)
 
     def ready(address: str) -> None:

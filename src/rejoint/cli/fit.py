@@ -30,7 +30,7 @@ from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import pack_aside
 from rejoint.solver.result import FitResult
-from rejoint.text import duration, format_bytes, plural
+from rejoint.text import duration_range, format_bytes, plural
 
 #: Bytes of files beyond which they are read part by part unless the user says otherwise.
 BIG = 300_000_000
@@ -57,17 +57,8 @@ Examples:
     help="Number of starts; chosen automatically by default.",
 )
 @options.draws
-@click.option(
-    "--smooth/--no-smooth",
-    default=None,
-    help="Whether neighboring levels of ordinal and binned columns inform each other; on by "
-    "default unless --solver is ml.",
-)
-@click.option(
-    "--agreement/--no-agreement",
-    default=True,
-    help="Whether answers are moved towards tables of two columns that the records contradict.",
-)
+@options.smooth
+@options.agreement
 @click.option(
     "--stream/--no-stream",
     default=None,
@@ -200,6 +191,6 @@ def _tell(records: Records, rank: int | None, solver: str, as_json: bool) -> Non
     number = format_classes(rank) if rank else f"an unknown number of classes (say {classes})"
     echo(
         f"A fit of {number} takes about {format_bytes(found.memory)} of memory and "
-        f"{duration(found.low)} to {duration(found.high)} of computing. {in_options(why)} "
+        f"{duration_range(found.low, found.high)} of computing. {in_options(why)} "
         "Nothing was fitted."
     )

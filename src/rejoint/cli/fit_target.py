@@ -35,6 +35,7 @@ Examples:
 @options.rank
 @options.solver
 @options.draws
+@options.smooth
 @options.seed
 @options.as_json
 @options.of_data
@@ -45,6 +46,7 @@ def command(
     rank: int | None,
     solver: str,
     draws: bool,
+    smooth: bool | None,
     seed: int,
     as_json: bool,
     reader: DataReader,
@@ -54,14 +56,16 @@ def command(
     Models are trained to predict the column, and averaged with weights by held-out labels. The file
     has all of them, and a joint model of all columns. `predict` and `ask` use the average for the
     probability of the column given single levels of others, and the joint for all other questions.
-    Columns with more than 15 distinct numbers are cut into at most 192 quantile bins, unless --bins
-    says otherwise. Ctrl-C ends the fit and keeps what has been trained so far (exit code 3).
+    Columns of many distinct numbers are cut into 3 sqrt(n) quantile bins for n records, at most
+    192, unless --bins says otherwise. Ctrl-C ends the fit and keeps what has been trained so far
+    (exit code 3).
     """
     check_output(output, as_json)
     names = split_names([target])
     records = _read(data, reader, names, solver)
     show_columns(records, data)
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
+    asked["smooth"] = "auto" if smooth is None else smooth
     model, result = _fit(records, names, asked)
     notes = fit_notes(
         result,
@@ -77,7 +81,7 @@ def command(
 def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Records:
     """Return features and labels as JointClassifier reads them from a frame."""
     # scikit-learn takes a second to import, which other commands need not wait for.
-    from rejoint.estimators.classifier.features import make_records, read_targets
+    from rejoint.estimators.classifier import features as classifier_input
     from rejoint.estimators.classifier.joint_classifier import join
 
     frame, weights = reader.frame(data), reader.weights()
@@ -89,11 +93,7 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
                 f"--target: there is no column {cite(name)}; the columns are {show(known)}."
                 f"{nearest(name, known)}"
             )
-        if any(isinstance(part, dict) and name in part for part in declared.values()):
-            raise click.UsageError(
-                "--ordinal, --nominal, --levels and --bins do not apply to the target "
-                f"{cite(name)}, whose labels are used as they are."
-            )
+    classifier_input.check_target_undeclared(names, *declared.values())
     rest = [name for name in known if name not in names]
     if not set(rest) - set(weights.columns):
         raise ValueError("--target: no column is left to predict from.")
@@ -101,18 +101,9 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
         Frame(tuple(part), [frame.columns[known.index(name)] for name in part], frame.rows)
         for part in (rest, names)
     )
-    bins = declared["bins"]
-    for_all = isinstance(bins, int)
-    features, used = make_records(
-        table,
-        weights,
-        bins if for_all else "auto",
-        declared["kinds"],
-        declared["levels"],
-        None if for_all else bins,
-        DEFAULT_CLASSIFIER_POLICY if solver == "auto" else None,
-    )
-    targets = read_targets(labels, features.names, used)
+    policy = DEFAULT_CLASSIFIER_POLICY if solver == "auto" else None
+    features, used = classifier_input.make_records(table, weights, policy=policy, **declared)
+    targets = classifier_input.read_targets(labels, features.names, used)
     return join(features, targets.variables, targets.codes[used > 0])
 
 

@@ -24,7 +24,7 @@ _IN_PLACE_OF = {
     "header": "--names",
     "identifiability.jacobian": "rejoint identify --local",
     "identifiability.plan": "rejoint identify --plan",
-    "kinds": "--ordinal",
+    "kinds": "--ordinal, --nominal",
     "levels": "--levels",
     "LowRankPMF.save": "rejoint fit",
     "max_classes": "--max-classes",

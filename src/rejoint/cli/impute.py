@@ -53,6 +53,7 @@ Examples:
 )
 @click.option("--save", metavar="FILE", help="Save the imputer that was fitted to DATA.")
 @options.rank
+@options.smooth
 @options.rows
 @options.seed
 @options.as_json
@@ -64,6 +65,7 @@ def command(
     probabilities: str | None,
     save: str | None,
     rank: int | None,
+    smooth: bool | None,
     output: str | None,
     seed: int,
     as_json: bool,
@@ -96,6 +98,7 @@ def command(
     raw = read_raw(files[-1], reader)
     if len(files) == 1:
         weights, table = _split(raw, reader)
+        asked["smooth"] = "auto" if smooth is None else smooth
         imputer = JointImputer(rank or "auto", **asked, **reader.column_options())
         imputer.fit(table, **weights.given)
         if save is not None:

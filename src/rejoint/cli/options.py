@@ -74,6 +74,19 @@ solver = click.option(
     show_default=True,
     help="Maximum likelihood (ml), with a prior (map), or averaged over the posterior (bayes).",
 )
+smooth = click.option(
+    "--smooth/--no-smooth",
+    default=None,
+    help="Whether neighboring levels of ordinal and binned columns inform each other; on by "
+    "default unless --solver is ml.",
+)
+
+agreement = click.option(
+    "--agreement/--no-agreement",
+    default=True,
+    help="Whether answers are moved towards tables of two columns that the records contradict.",
+)
+
 draws = click.option(
     "--draws/--no-draws",
     default=True,
@@ -167,8 +180,7 @@ _COLUMNS = [
         multiple=True,
         metavar="[A=]N|EDGES|none",
         help="Cut numbers into N quantile bins (without A=, in every column), at edges "
-        "(A=0,18,65,99), or not at all. Columns of many distinct numbers get 15 bins by "
-        "default, 25 for 750 records or more.",
+        "(A=0,18,65,99), or not at all. Columns of many distinct numbers are binned by default.",
     ),
 ]
 
@@ -279,6 +291,8 @@ def _bins(text: str) -> tuple[str, Any]:
     name, found, rest = text.rpartition("=")
     if text.isdecimal():
         return "", int(text)
+    if text.lower() == "none":
+        return "", False
     if found and rest.lower() == "none":
         return name, None
     try:

@@ -34,6 +34,7 @@ Examples:
 )
 @options.budget
 @click.option("--plot", metavar="FILE", help="Plot the curve to this file: .svg, .png, .pdf.")
+@options.smooth
 @options.seed
 @options.as_json
 @options.of_data
@@ -43,6 +44,7 @@ def command(
     criterion: Any,
     budget: float | None,
     plot: str | None,
+    smooth: bool | None,
     seed: int,
     as_json: bool,
     reader: DataReader,
@@ -57,7 +59,8 @@ def command(
         raise click.UsageError(f"--ranks {ranks}: write whole numbers, such as 1,2,4.") from None
     records = reader.read(data)
     show_columns(records, data)
-    asked = {"criterion": criterion, "budget": budget, "random_state": seed}
+    asked: dict[str, Any] = {"criterion": criterion, "budget": budget, "random_state": seed}
+    asked["smooth"] = "auto" if smooth is None else smooth
     found = keep_best(select, records, chosen, **asked)
     if plot:
         figure = new_figure(7.0, 4.0)

@@ -188,6 +188,24 @@ def representatives(
     )
 
 
+#: Scaled weights are multiples of this, so that their sums are exact in any order, and the same
+#: whatever the scale of the weights was.
+WEIGHT_STEP = 2.0**-24
+
+
+def scale_weights(weight: Floats, records: float, total: float) -> Floats:
+    """Return weights of this total scaled to sum to a number of records, in small steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scale_weights(np.array([1000.0, 3000.0]), 2, 4000.0)
+    array([0.5, 1.5])
+    """
+    steps = np.rint(weight * (records / (total * WEIGHT_STEP)))
+    return np.where(weight > 0, np.maximum(steps, 1.0) * WEIGHT_STEP, 0.0)
+
+
 #: Values that are kept of each bin, at most: each then stands for a twentieth of its records.
 MOST_CONTENTS = 20
 

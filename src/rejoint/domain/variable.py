@@ -381,15 +381,15 @@ Domain or leave the cell empty.
                 "of."
             ) from None
 
-    def quantile(self, shares: NDArray[np.float64], q: float) -> float:
+    def quantile(self, shares: NDArray[np.float64], q: Any) -> Any:
         """Return the smallest value whose share, with all below it, is at least ``q``.
 
         Parameters
         ----------
         shares : array of float
             Probability of each level.
-        q : float
-            Between 0 and 1.
+        q : float or array of float
+            Between 0 and 1. An array gives an array.
 
         Examples
         --------
@@ -399,7 +399,8 @@ Domain or leave the cell empty.
         >>> age.quantile(np.array([0.2, 0.8]), 0.5), age.quantile(np.array([0.2, 0.8]), 0.9)
         (20.0, 60.0)
         """
-        if not 0 <= q <= 1:
+        asked = np.asarray(q, dtype=np.float64)
+        if not ((asked >= 0) & (asked <= 1)).all():
             raise ValueError(f"q must be between 0 and 1, got {cite(q)}.")
         pairs = [((value, 1.0),) for value in self.numeric.tolist()]
         values, mass = [], []
@@ -413,8 +414,9 @@ Domain or leave the cell empty.
             np.array(values)[possible][order],
             np.cumsum(np.array(mass)[possible][order]),
         )
-        at = int(np.searchsorted(sums, q * sums[-1] * (1 - 1e-12)))
-        return float(ordered[min(at, len(ordered) - 1)])
+        at = np.searchsorted(sums, asked * sums[-1] * (1 - 1e-12))
+        found = ordered[np.minimum(at, len(ordered) - 1)]
+        return found if asked.ndim else float(found)
 
     def likelihood(self, evidence: Any) -> NDArray[np.float64]:
         """Return how well each level agrees with the evidence.

@@ -7,7 +7,7 @@ of levels are shared out among the hidden levels they may have slipped from, and
 on ``B`` as they do on ``A`` elsewhere. :func:`choose_time` chooses the time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Literal
@@ -245,6 +245,10 @@ its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
     if isinstance(smooth, bool | np.bool_):
         ordered = (n for n, variable in enumerate(domain) if variable.kind != "nominal")
         return tuple(n for n in ordered if len(domain[n]) > 2) if smooth else ()
+    if not isinstance(smooth, Iterable):
+        raise TypeError(
+            f"smooth must be 'auto', True, False or a list of names, not {cite(smooth)}."
+        )
     asked = domain.indices(smooth)
     for n in asked:
         if domain[n].kind == "nominal":

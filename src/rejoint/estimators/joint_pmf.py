@@ -80,6 +80,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         and so is ``"auto"`` with the solvers ``"auto"``, ``"map"`` and ``"bayes"``.
     kinds, levels, bins
         What is declared about columns; see :meth:`Records.of`.
+    agreement : bool
+        Whether answers are moved towards tables that the records contradict; see
+        :func:`rejoint.estimate`.
 
     Attributes
     ----------
@@ -139,6 +142,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
         bins: Bins = None,
+        agreement: bool = True,
     ) -> None:
         self.rank = rank
         self.solver = solver
@@ -149,6 +153,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.kinds = kinds
         self.levels = levels
         self.bins = bins
+        self.agreement = agreement
 
     def fit(
         self,
@@ -186,7 +191,14 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         records = read(self, X, weights, reset=True)
         result = fit_joint(
-            records, self.rank, self.solver, self.n_init, self.random_state, self.order, self.smooth
+            records,
+            self.rank,
+            self.solver,
+            self.n_init,
+            self.random_state,
+            self.order,
+            self.smooth,
+            self.agreement,
         )
         return self._keep(result, float(weights_of(records).sum()))
 
@@ -412,11 +424,13 @@ def fit_joint(
     random_state: Any,
     order: int | Literal["auto"] = "auto",
     smooth: Smooth = "auto",
+    agreement: bool = True,
 ) -> FitResult:
     """Fit to the records, or to tables counted of them, as the solver asks."""
     rng = generator(random_state)
     if is_for_records(solver):
-        return estimate(records, rank, solver, smooth=smooth, n_init=n_init, random_state=rng)
+        how: dict[str, Any] = {"smooth": smooth, "agreement": agreement, "n_init": n_init}
+        return estimate(records, rank, solver, random_state=rng, **how)
     if smooth is not False and smooth != "auto":
         raise ValueError(
             f"smooth={cite(smooth)} needs the records, which solver={cite(solver)} does not use: "

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rejoint import io
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.estimation import estimate
+from rejoint.estimation.ordinal_smoothing import Smooth
 from rejoint.explorer.document import document, pair_fit, verdict
 from rejoint.explorer.page_tables import bound_bars, list_published, read_evidence_pairs
 from rejoint.io.atomic import FileVersion
@@ -156,6 +157,8 @@ def fit_data(
     source: Path | None = None,
     rank: int | Literal["auto"] = "auto",
     random_state: int | None = None,
+    smooth: Smooth = "auto",
+    agreement: bool = True,
     path: str | PathLike[str] | None = None,
 ) -> Opened:
     """Estimate a model from records.
@@ -165,7 +168,7 @@ def fit_data(
     data : Records or anything that ``Records.of`` takes
     source : Path, optional
         Their file, which gives the page its title.
-    rank, random_state
+    rank, random_state, smooth, agreement
         As :func:`rejoint.estimate` takes them.
     path : path, optional
         Where to save the model.
@@ -179,7 +182,8 @@ def fit_data(
     (2, 40)
     """
     records = Records.of(data)
-    result = estimate(records, rank=rank, random_state=random_state)
+    how: dict[str, Any] = {"smooth": smooth, "agreement": agreement}
+    result = estimate(records, rank=rank, random_state=random_state, **how)
     story = " ".join(filter(None, (result.choice, result.stop, result.agreement)))
     title = "Data" if source is None else source.name.split(".")[0]
     fit = pair_fit(result.pmf, records)

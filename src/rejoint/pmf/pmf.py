@@ -419,15 +419,15 @@ class LowRankPMF:
             result[variable.name] = float(values @ (factors[n] @ shares))
         return next(iter(result.values())) if isinstance(names, str) else result
 
-    def quantile(self, name: str, q: float = 0.5, given: Given = None) -> float:
+    def quantile(self, name: str, q: Any = 0.5, given: Given = None) -> Any:
         """Return a quantile of a variable of numbers, the median by default.
 
         Parameters
         ----------
         name : str
             The variable; its levels must be numbers or bins, of which the values within count.
-        q : float
-            Probability of the value or a smaller one.
+        q : float or array of float
+            Probability of the value or a smaller one. An array gives an array.
         given : mapping, optional
             Evidence.
 
@@ -438,6 +438,8 @@ class LowRankPMF:
         >>> p = rj.LowRankPMF([1.0], [[[0.2], [0.3], [0.5]], [[0.5], [0.5]]], domain)
         >>> p.quantile("rating"), p.quantile("rating", 0.6, given={"seen": "yes"})
         (2.0, 3.0)
+        >>> p.quantile("rating", [0.1, 0.9])
+        array([1., 3.])
         """
         return self.domain[name].quantile(self.marginal(name, given), q)
 

@@ -151,6 +151,12 @@ def rake(
     else:
         named = set(take_apart(records).names or ())
         known = {v.name: v.levels for v in tables.domain if v.name in named}
+        both = [name for name in known if isinstance(bins, Mapping) and name in bins]
+        if both:
+            raise ValueError(
+                f"bins do not apply to {show(both)}: columns of the tables are read in the levels "
+                "that these have."
+            )
         survey = Records.of(records, kinds=kinds, levels={**known, **(levels or {})}, bins=bins)
     base = _align_records(survey, tables)
     start = np.ones(len(base)) if survey.sample_weight is None else np.array(survey.sample_weight)
@@ -352,10 +358,12 @@ def _stop_text(
 ) -> str:
     names, effort = cast(RecordProblem, done.problem).names, plural(done.sweeps, "sweep")
     worst = int(misfits.argmax())
+    if not misfits[worst]:
+        return f"All tables are met exactly after {effort}."
     if misfits[worst] <= tolerance:
         return (
-            f"All tables are met: after {effort} at most {misfits[worst]:.1e} of the mass of one "
-            "is in the wrong cells."
+            f"All tables are met after {effort}: at most {misfits[worst]:.1e} of the mass of a "
+            "table is in the wrong cells."
         )
     text = (
         f"Table {shorten(str(names[worst]))} is met worst: after {effort} {misfits[worst]:.2%} of "

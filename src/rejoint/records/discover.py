@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rejoint.arrays import FloatArray
 from rejoint.domain.columns import read_column
 from rejoint.domain.domain import Domain
 from rejoint.records.delimited import (
@@ -52,6 +54,12 @@ class FileOptions:
     delimiter: str | None = None
     encoding: str | None = None
     missing: Sequence[str] = MISSING
+
+    def with_weights(self, weights: WeightArguments) -> "FileOptions":
+        """Return the options that read the columns of the weights as well."""
+        if self.columns is None:
+            return self
+        return replace(self, columns=[*self.columns, *weights.columns])
 
     def picked(self, source: Source, names: Sequence[str]) -> list[int]:
         """Return which columns to read, in the order of the file."""
@@ -104,7 +112,8 @@ def encode_part(
     check_undeclared(*(rest.get(key) for key in ("kinds", "levels", "bins")))
     handle_unknown = rest.get("handle_unknown", "missing")
     found = read_table(
-        *(frame, rest["domain"], read_declarations(), None, handle_unknown), unmatched=unmatched
+        *(frame, rest["domain"], read_declarations(), (None, None), handle_unknown),
+        unmatched=unmatched,
     )
     return Records._trusted(*found), rows
 
@@ -194,8 +203,7 @@ def file_frames(
     weights: WeightArguments = NO_WEIGHTS,
 ) -> Iterator[Frame]:
     """Yield blocks of the file as frames of the selected columns, with those of the weights."""
-    if how.columns is not None:
-        how = replace(how, columns=[*how.columns, *weights.columns])
+    how = how.with_weights(weights)
     kind = format_of(source, how.format)
     if kind == "text":
         for names, columns, rows in text_blocks(source, how, size):
@@ -321,31 +329,50 @@ def _summarize_frames(frames: Iterator[Frame], weights: WeightArguments, seen: S
         names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
         for name, column in zip(names, frame.columns, strict=True):
             mine = seen.setdefault(name, ColumnSummary(name, named=named))
-            mine.add(read_column(column, name), rows.copies)
+            mine.add(read_column(column, name), *rows.cells)
 
 
 def _summarize_text(
     source: Source, how: FileOptions, size: int, weights: WeightArguments, seen: Summaries
 ) -> None:
     """Summarize text; keep all texts, because one that is not a number makes the column text."""
-    counts: dict[str, Any] = {}
+    tallies: dict[str, FloatArray] = {}
     columns: dict[str, TextColumn] = {}
-    for names, block, rows in text_blocks(source, how, size):
-        for name, column in zip(names, block, strict=True):
-            found = np.bincount(column.take_codes() + 1, minlength=len(column.texts) + 1)[1:]
-            if name in weights.columns or not rows:
+    before = 0
+    for names, block, rows in text_blocks(source, how.with_weights(weights), size):
+        if not rows:
+            continue
+        codes = {name: column.take_codes() for name, column in zip(names, block, strict=True)}
+        columns = dict(zip(names, block, strict=True))
+        held = {
+            name: typed_column(columns[name].texts, codes[name], name, None)
+            for name in weights.columns
+            if name in columns
+        }
+        frame = Frame(tuple(names), [held.get(name) for name in names], rows)
+        _, found = weights.split(frame, before)
+        before += rows
+        for name in names:
+            if name in weights.columns:
                 continue
-            columns[name] = column
-            counts[name] = _added(counts.get(name, np.zeros(0, dtype=np.int64)), found)
-            if len(column.texts) > MOST_DISTINCT:  # it drops them next
-                _summarize_texts(name, column.texts, counts.pop(name), seen)
-    for name, count in counts.items():
-        _summarize_texts(name, columns[name].texts, count, seen)
+            texts = columns[name].texts
+            tallies[name] = _added(tallies.get(name), _tally(codes[name], len(texts), found))
+            if len(texts) > MOST_DISTINCT:  # it drops them next
+                _summarize_texts(name, texts, tallies.pop(name), seen)
+    for name, tally in tallies.items():
+        _summarize_texts(name, columns[name].texts, tally, seen)
 
 
-def _summarize_texts(name: str, texts: list[str], count: Any, seen: Summaries) -> None:
+def _tally(codes: NDArray[np.int32], texts: int, rows: RowWeights) -> FloatArray:
+    """Return the weight of each text, its copies, and the number of its cells."""
+    return np.stack(
+        [np.bincount(codes + 1, each, texts + 1)[1:].astype(float) for each in (*rows.cells, None)]
+    )
+
+
+def _summarize_texts(name: str, texts: list[str], tally: FloatArray, seen: Summaries) -> None:
     column = typed_column(texts, np.arange(len(texts), dtype=np.int32), name, None)
-    seen.setdefault(name, ColumnSummary(name)).add(column, None, count)
+    seen.setdefault(name, ColumnSummary(name)).add(column, *tally)
 
 
 def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> Discovered:
@@ -360,9 +387,8 @@ def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> 
     return Discovered(Domain(tuple(variables.values())), left_out)
 
 
-def _added(one: Any, other: Any) -> Any:
-    """Add counts of values; later blocks may have more values."""
-    total = np.zeros(max(len(one), len(other)), dtype=np.int64)
-    total[: len(one)] += one
-    total[: len(other)] += other
-    return total
+def _added(one: FloatArray | None, other: FloatArray) -> FloatArray:
+    """Add tallies of texts; later blocks may have more texts."""
+    if one is not None:
+        other[:, : one.shape[1]] += one
+    return other

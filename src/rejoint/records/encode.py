@@ -1,7 +1,7 @@
 """Encode a table: read every column, find or take its variable, and encode its cells."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ from rejoint.records.infer import (
     DEFAULT_RULE,
     ColumnRule,
     Declarations,
+    count_values,
     infer_variable,
     number_kind,
 )
@@ -189,10 +190,11 @@ def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return least.reduce(every, axis=0), most.reduce(every, axis=0)
 
 
-Floats = NDArray[np.float64]
-
 _MOST_LISTED = 5  # variables that a remark lists
 _MOST_HINTS = 3  # columns left out for which a remark suggests a name
+
+
+Floats = NDArray[np.float64]
 
 
 class Encoded(NamedTuple):
@@ -252,7 +254,7 @@ class Unmatched:
         if self.columns:
             hints = "".join(list(self.columns.values())[:_MOST_HINTS])
             left_out = show(list(self.columns))
-            remark(f"Columns that are not in the domain are left out: {left_out}.{hints}")
+            remark(f"Ignored columns, which are not in the domain: {left_out}.{hints}")
 
     def report(self, domain: Domain, handle_unknown: HandleUnknown) -> None:
         """Remark on columns and labels, or raise for labels."""
@@ -266,21 +268,22 @@ def read_table(
     frame: Frame,
     domain: Domain | None,
     declarations: Declarations,
-    weight: Floats | None,
+    weights: tuple[Floats | None, Floats | None],
     handle_unknown: HandleUnknown,
     matrix: NDArray[Any] | None = None,
     unmatched: Unmatched | None = None,
 ) -> Encoded:
     """Encode a table in a domain, or in the one that its columns and the declarations define.
 
-    `matrix` is the table where it is an array of two axes, most of which can be read at once. What
+    `weights` has the weight of each row in the population, and its copies. `matrix` is the table
+    where it is an array of two axes, most of which can be read at once. What
     the domain does not have is added to `unmatched`, or reported where there is none.
 
     Examples
     --------
     >>> from rejoint.records.infer import read_declarations
     >>> frame = Frame(("a",), [["x", None, "y"]], 3)
-    >>> read_table(frame, None, read_declarations(None, None, None), None, "missing").codes.T
+    >>> read_table(frame, None, read_declarations(), (None, None), "missing").codes.T
     array([[ 0, -1,  1]], dtype=int8)
     """
     check_handle_unknown(handle_unknown)
@@ -295,7 +298,7 @@ def read_table(
         here.report_columns()
     rule = declarations.rule
     if frame.names is None:
-        rule = replace(rule, leave_out_ids=False)
+        rule = rule.without_names()
     variables: dict[str, Variable] = {}
     left_out: list[str] = []
     codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int8)
@@ -304,7 +307,10 @@ def read_table(
         if domain is not None:
             variable: Variable | None = domain[name]
         else:
-            variable = infer_variable(name, column, declarations.of(name), weight, rule)
+            records = count_values(column, weights[1])
+            variable = infer_variable(
+                name, column, declarations.of(name), weights[0], rule, records
+            )
         if variable is None:
             left_out.append(name)
             continue

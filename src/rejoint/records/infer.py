@@ -20,11 +20,12 @@ from rejoint.domain.labels import (
     natural_order,
     quantile_edges,
     representatives,
+    scale_weights,
     values_within,
 )
 from rejoint.domain.variable import Kind, Variable
-from rejoint.messages import Argument, Message, PythonName
-from rejoint.text import cite, nearest, show
+from rejoint.messages import Argument, Message, PythonName, remark
+from rejoint.text import cite, nearest, plural, show
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,14 @@ class ColumnRule:
         Distinct numbers up to which each is a level, in place of these.
     most_texts, nearly_all : int, float
         Distinct texts beyond which a column is an identifier if their share of the cells is larger.
+    fewest_texts : int
+        Texts from which on a column is an identifier if no two are the same: 20 draws from 50
+        equal levels all differ with a probability of 0.01. Fewer texts cannot tell.
     leave_out_ids : bool
         Whether whole numbers, all different, are left out where they run in steps of one or their
         name says that they are identifiers.
+    refuse_texts : bool
+        Whether text that identifies records, and dates as text, are refused; a remark otherwise.
     report : bool
         Whether a remark says what was binned.
 
@@ -74,8 +80,14 @@ class ColumnRule:
     most_levels: int | None = None
     most_texts: int = 50
     nearly_all: float = 0.9
+    fewest_texts: int = 20
     leave_out_ids: bool = True
+    refuse_texts: bool = True
     report: bool = True
+
+    def without_names(self) -> "ColumnRule":
+        """Return the rule for arrays, whose columns have no names: none is refused or left out."""
+        return replace(self, leave_out_ids=False, refuse_texts=False)
 
     def count_bins(self, records: float) -> int:
         """Return the number of bins for a column, by its number of values."""
@@ -142,7 +154,7 @@ class Declarations(NamedTuple):
                 terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
                 raise KeyError(
                     Message(
-                        "{kinds}, {levels} or {bins} name {name!r}, but the {what} are {known}."
+                        "{kinds}, {levels} or {bins}: there is no {name!r}; the {what} are {known}."
                         "{nearest}",
                         name=name,
                         what=what,
@@ -213,8 +225,9 @@ def infer_variable(
 ) -> Variable | None:
     """Return the variable of a column: as declared by the user, by the data, or by its cells.
 
-    None for a column of identifiers, which is to be left out. ``records`` is the number of values
-    where the column holds some of them only.
+    None for a column of identifiers, which is to be left out. ``weight`` is that of each cell in
+    the population: its scale has no effect. ``records`` is the number of values where that is not
+    the weight of the column.
 
     Examples
     --------
@@ -238,10 +251,10 @@ def infer_variable(
         wanted = declared.bins
         if wanted is None or wanted is False:
             wanted = rule.count_bins(records)
-        return _binned(name, column, wanted, declared.kind, weight)
+        return _binned(name, column, wanted, declared.kind, weight, records)
     if isinstance(column, Numbers):
         return _of_numbers(name, column, declared, weight, rule, records)
-    labels = _labels(name, column, declared, rule)
+    labels = _labels(name, column, declared, rule, records)
     return Variable(name, labels, declared.kind or _kind(column))
 
 
@@ -285,7 +298,7 @@ def _of_numbers(
         if many and whole and rule.leave_out_ids and is_identifier(name, column, distinct):
             return None
         if many:
-            return _binned(name, column, rule.count_bins(records), None, weight)
+            return _binned(name, column, rule.count_bins(records), None, weight, records)
     if column.values.dtype.kind == "f" and column.values.dtype.itemsize < 8:
         # The shortest text of a narrow float is the intended number: 0.1, not 0.1000000015.
         levels = tuple(float(str(value)) for value in distinct)
@@ -365,6 +378,7 @@ def _binned(
     wanted: int | Sequence[float] | NDArray[Any],
     kind: Kind | None,
     weight: Floats | None,
+    records: float,
 ) -> Variable:
     if kind not in (None, "binned"):
         raise ValueError(f"Variable {cite(name)}: it cannot be both {kind} and binned.")
@@ -376,12 +390,21 @@ def _binned(
         )
     values = column.floats() if isinstance(column, Numbers) else np.full(len(column), np.nan)
     there = ~np.isnan(values)
+    total = 0.0 if weight is None else float(weight[there].sum())
+    if weight is not None and total > 0 and total != records:
+        weight = scale_weights(weight, records, total)
     if isinstance(wanted, (int, np.integer)):
         edges = _quantiles(
             name, values[there], int(wanted), None if weight is None else weight[there]
         )
     else:
         edges = _checked_edges(name, wanted)
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        remark(
+            f"Variable {cite(name)} has {plural(infinite, 'infinite value')}: means and other "
+            "expectations leave them out. If they stand for missing cells, make them missing."
+        )
     bins = bins_of_edges(edges)
     return Variable(
         name,
@@ -420,7 +443,9 @@ def _checked_edges(name: str, wanted: Any) -> Floats:
     return edges
 
 
-def _labels(name: str, column: Coded, declared: Declaration, rule: ColumnRule) -> tuple[Level, ...]:
+def _labels(
+    name: str, column: Coded, declared: Declaration, rule: ColumnRule, records: float
+) -> tuple[Level, ...]:
     labels = column.labels
     if not labels or not (column.declared or (column.codes >= 0).any()):
         raise _empty(name)
@@ -429,47 +454,70 @@ def _labels(name: str, column: Coded, declared: Declaration, rule: ColumnRule) -
     if all(isinstance(label, bool) for label in labels):
         return (False, True)
     _refuse_same_text(name, column)
-    present = int((column.codes >= 0).sum())
-    if declared.kind is None and len(labels) > rule.many_bins and are_dates(labels):
-        raise ValueError(
-            Message(
-                "Variable {name!r} holds {count:,} different dates as text, such as {label!r}: "
-                "extract what matters (the year, the month, the days passed), or leave the column "
-                "out; if they are levels nevertheless, use {kinds}.",
-                name=name,
-                count=len(labels),
-                label=labels[0],
-                kinds=Argument("kinds", {name: "nominal"}),
-            )
-        )
-    if declared.kind is None and len(labels) > max(rule.most_texts, rule.nearly_all * present):
-        raise ValueError(
-            Message(
-                "Variable {name!r} looks like an identifier: {count:,} different texts in "
-                "{present:,} cells. {instead}; if they are levels nevertheless, use {kinds}.",
-                name=name,
-                count=len(labels),
-                present=present,
-                instead=_instead(labels),
-                kinds=Argument("kinds", {name: "nominal"}),
-            )
-        )
+    if declared.kind is None:
+        _report_texts(name, labels, int((column.codes >= 0).sum()), rule, records)
     return tuple(natural_order(labels))
 
 
+def _report_texts(
+    name: str, labels: tuple[Level, ...], present: int, rule: ColumnRule, records: float
+) -> None:
+    """Refuse texts that are dates or identify records, or remark on them."""
+    count = len(labels)
+    # With copies, rows may be the cells of a table, each of which occurs once.
+    all_differ = count >= rule.fewest_texts and count == present >= records
+    if count > rule.many_bins and are_dates(labels):
+        what = Message(
+            "holds {count:,} different dates as text, such as {label!r}",
+            count=count,
+            label=labels[0],
+        )
+        instead = (
+            "Extract what matters (the year, the month, the days passed), or leave the column out"
+        )
+    elif all_differ or count > max(rule.most_texts, rule.nearly_all * present):
+        what = Message(
+            "looks like an identifier: {count:,} different texts in {present:,} cells",
+            count=count,
+            present=present,
+        )
+        instead = _instead(labels)
+    else:
+        return
+    fields = {"name": name, "what": str(what), "instead": instead}
+    if not rule.refuse_texts:
+        remark(Message("Variable {name!r} {what}; each is a level. {instead}.", **fields))
+        return
+    kinds = Argument("kinds", {name: "nominal"})
+    text = "Variable {name!r} {what}. {instead}; if they are levels nevertheless, use {kinds}."
+    raise ValueError(Message(text, kinds=kinds, **fields))
+
+
+_TIME = r"([T ,]+\d{1,2}:\d{2}.*)?"
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DAY = r"\d{1,2}(st|nd|rd|th)?\.?"
+_YEAR = r"(\d{4}|\d{2})"
 DATE = re.compile(
-    r"\d{4}([-/.])\d{1,2}\1\d{1,2}([T ]\d{1,2}:\d{2}.*)?|\d{1,2}([-/.])\d{1,2}\3(\d{4}|\d{2})"
-    r"([T ]\d{1,2}:\d{2}.*)?"
+    r"((mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?[ ]+)?("
+    r"\d{4}([-/.])\d{1,2}\4\d{1,2}"  # 2020-01-31
+    rf"|\d{{1,2}}([-/.])\d{{1,2}}\5{_YEAR}"  # 31.1.2020
+    r"|(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])"  # 20200131
+    rf"|({_DAY}[- /]*)?{_MONTH},?[- /]*{_YEAR}"  # 31 January 2020
+    rf"|{_MONTH}[- /]*{_DAY},?[- /]+{_YEAR}"  # Jan 31, 2020
+    rf"){_TIME}",
+    re.IGNORECASE,
 )
 
 
 def are_dates(labels: Sequence[Level]) -> bool:
-    """Return whether texts are all dates, in digits.
+    """Return whether texts are all dates.
 
     Examples
     --------
     >>> are_dates(["2020-01-31", "2020-2-1 10:00"]), are_dates(["31.12.99"]), are_dates(["2020"])
     (True, True, False)
+    >>> are_dates(["Jan 05 2020", "Monday, 06 January 2020", "20211209"]), are_dates(["May"])
+    (True, False)
     """
     return all(isinstance(label, str) and DATE.fullmatch(label.strip()) for label in labels)
 
@@ -534,11 +582,19 @@ class ColumnSummary:
         self.value_cells: Floats = np.zeros(0)
         self.value_mass: Floats = np.zeros(0)
         self.value_count = 0.0  # cells that hold numbers
+        self.copies = 0.0  # cells with as many copies as their records have
         self.range = (np.inf, -np.inf)  # of whole numbers; a number that is not makes it infinite
         self.sampled: ReservoirSample | None = None
 
-    def add(self, column: Column, weight: Floats | None, times: Floats | None = None) -> None:
-        """Add one block: each cell once or with its count, and its weight."""
+    def add(
+        self,
+        column: Column,
+        weight: Floats | None,
+        copies: Floats | None = None,
+        times: Floats | None = None,
+    ) -> None:
+        """Add one block: the weight of each cell, its copies, and how many cells it stands for."""
+        self.copies += count_values(column, times if copies is None else copies)
         if isinstance(column, Coded):
             self._add_labels(column, weight, times)
             return
@@ -590,6 +646,7 @@ class ColumnSummary:
     def join(self, other: "ColumnSummary") -> None:
         """Add another summary of the same column."""
         self.named &= other.named
+        self.copies += other.copies
         if other.labels:
             codes = np.arange(len(other.labels), dtype=np.int32)
             column = Coded(tuple(other.labels), codes, other.declared, other.ordered)
@@ -610,7 +667,7 @@ class ColumnSummary:
     def variable(self, declared: Declaration, rule: ColumnRule = DEFAULT_RULE) -> Variable | None:
         """Return the variable of the column, as the whole column would give it."""
         if not self.named:
-            rule = replace(rule, leave_out_ids=False)
+            rule = rule.without_names()
         if self.sampled is not None:
             return self._binned(declared, rule)
         if not self.labels:
@@ -618,16 +675,14 @@ class ColumnSummary:
             times = np.minimum(self.value_cells, 2).astype(np.intp)
             share = np.repeat(self.value_mass / np.maximum(times, 1), times)
             column = Numbers(np.repeat(self.values, times))
-            size = max(float(self.value_mass.sum()), float(self.value_cells.sum()))
-            return infer_variable(self.name, column, declared, share, rule, size)
+            return infer_variable(self.name, column, declared, share, rule, self.copies)
         if len(self.values):  # text in one block, numbers in another
-            self._add_labels(_as_labels(self.values), None, self.value_cells)
+            self._add_labels(_as_labels(self.values), self.value_mass, self.value_cells)
         times = np.minimum(self.cells, 2).astype(np.intp)
         codes = np.repeat(np.arange(len(self.labels), dtype=np.int32), times)
         share = np.repeat(self.mass / np.maximum(times, 1), times)
         found = Coded(tuple(self.labels), codes, self.declared, self.declared and self.ordered)
-        size = max(float(self.mass.sum()), float(self.cells.sum()))
-        return infer_variable(self.name, found, declared, share, rule, size)
+        return infer_variable(self.name, found, declared, share, rule, self.copies)
 
     def _binned(self, declared: Declaration, rule: ColumnRule) -> Variable | None:
         """Bin by a sample of the numbers, which are too many to be levels."""

@@ -364,7 +364,7 @@ class Records(BaseRecords):
         frame, rows = weights.split(take_apart(data))
         weights.check_mass(rows)
         declared = read_declarations(kinds, levels, bins, rule)
-        domain, codes = read_table(frame, domain, declared, rows.copies, handle_unknown, matrix)
+        domain, codes = read_table(frame, domain, declared, rows.cells, handle_unknown, matrix)
         return cls._trusted(domain, codes, *rows.weigh(codes, domain.shape))
 
     @classmethod

@@ -29,12 +29,13 @@ from rejoint.records.infer import (
     Bins,
     ColumnRule,
     Declarations,
+    count_values,
     infer_variable,
     read_declarations,
 )
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records, check_undeclared
-from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_weight
+from rejoint.records.survey_design import NO_WEIGHTS, RowWeights, WeightArguments, as_weight
 from rejoint.text import cite, nearest, plural, show
 
 #: A name, the rows in which the variable is observed, and the values observed there.
@@ -47,7 +48,7 @@ class ColumnCells:
 
     domain: Domain | None
     declarations: Declarations
-    weight: FloatArray | None
+    weights: RowWeights | None
     handle_unknown: HandleUnknown
     variables: dict[str, Variable] = field(default_factory=dict)
     strange: dict[str, Unknown] = field(default_factory=dict)
@@ -62,10 +63,11 @@ class ColumnCells:
             self.empty.append(name)
             return None
         else:
-            weight = None if self.weight is None else self.weight[rows]
+            all_cells = self.weights.cells if self.weights else (None, None)
+            mass, copies = (None if each is None else each[rows] for each in all_cells)
             declared, rule = self.declarations.of(name), self.declarations.rule
             rule = replace(rule, leave_out_ids=False)  # cells are of few records each
-            found = infer_variable(name, column, declared, weight, rule)
+            found = infer_variable(name, column, declared, mass, rule, count_values(column, copies))
             assert found is not None
             variable = found
         self.variables[name] = variable
@@ -322,7 +324,7 @@ class SparseRecords(BaseRecords):
         rows, columns = columns_of_matrix(data, names if domain is None else domain.names)
         weights.check_arrays("a sparse matrix has no such column;")
         mass = weights.rows(rows)
-        made = ColumnCells(domain, declarations, mass.copies, handle_unknown)
+        made = ColumnCells(domain, declarations, mass, handle_unknown)
         domain, codes = cells_of(made, rows, columns)
         return cls._trusted(domain, codes, *mass.weigh(codes, domain.shape))
 

@@ -27,15 +27,12 @@ from numpy.typing import NDArray
 
 from rejoint.arrays import Codes, FloatArray, IntArray, Keys
 from rejoint.domain.columns import Coded, Numbers, read_column
+from rejoint.domain.labels import scale_weights
 from rejoint.io.schema import LARGEST
 from rejoint.kernels import SparseCodes
 from rejoint.messages import Message, PythonName
 from rejoint.records.frames import Frame, split_column
 from rejoint.text import plural
-
-#: Scaled weights are multiples of this, so that their sums are exact in any order, and the same
-#: whatever the scale of the weights was.
-WEIGHT_STEP = 2.0**-24
 
 
 def as_weight(weight: Any, rows: int, name: str = "sample_weight") -> FloatArray:
@@ -214,8 +211,7 @@ class SurveyDesign:
         >>> SurveyDesign(2, 1.0, 6000.0).scale(np.array([3000.0, 3000.0, 0.0]))
         array([1., 1., 0.])
         """
-        steps = np.rint(weight * (self.effective / (self.total * WEIGHT_STEP)))
-        return np.where(weight > 0, np.maximum(steps, 1.0) * WEIGHT_STEP, 0.0)
+        return scale_weights(weight, self.effective, self.total)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain JSON."""
@@ -271,6 +267,17 @@ class RowWeights:
     def is_survey(self) -> bool:
         """Whether the weights are those of a survey design."""
         return not (self.survey is None and self.strata is None and self.clusters is None)
+
+    @property
+    def cells(self) -> tuple[FloatArray | None, FloatArray | None]:
+        """Weight of each row in the population, at any scale, and its copies; None for all equal.
+
+        Rows without weight have no copies.
+        """
+        if self.survey is None:
+            return self.copies, self.copies
+        copies = 1.0 if self.copies is None else self.copies
+        return self.raw, np.where(self.survey > 0, copies, 0.0)
 
     @property
     def raw(self) -> FloatArray:

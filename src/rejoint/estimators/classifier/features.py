@@ -25,15 +25,12 @@ from rejoint.estimators.sklearn_input import (
     name_columns,
     weights_of,
 )
+from rejoint.messages import Message, PythonName
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
-from rejoint.records.infer import ColumnRule
+from rejoint.records.infer import Bins, ColumnRule
 from rejoint.records.records import Records, drop_columns
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_weight
 from rejoint.text import cite, nearest, plural, show
-
-#: How the classifier reads columns: it has its own number of bins, bins columns of more than 15
-#: numbers whatever that is, and needs every column.
-CLASSIFIER_RULE = ColumnRule(most_levels=15, leave_out_ids=False, report=False)
 
 
 def read_features(
@@ -47,19 +44,21 @@ def read_features(
         made = Records.of(X, **weights.given)
         weight = weights_of(made)
         return replace(made.take(weight > 0), design=made.design), weight
+    declared = {name: getattr(estimator, name) for name in ("kinds", "levels", "bins")}
     asked = policy if estimator.solver == "auto" else None
-    declared = estimator.kinds, estimator.levels
-    return make_records(X, weights, estimator.bins, *declared, policy=asked)
+    named = hasattr(estimator, "feature_names_in_")
+    return make_records(X, weights, policy=asked, named=named, **declared)
 
 
 def make_records(
     X: Any,
     weights: WeightArguments = NO_WEIGHTS,
-    bins: Any = "auto",
+    *,
     kinds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
-    declared_bins: Mapping[str, Any] | None = None,
+    bins: Bins = None,
     policy: ClassifierPolicy | None = DEFAULT_CLASSIFIER_POLICY,
+    named: bool = True,
 ) -> tuple[Records, FloatArray]:
     """Return records of the rows that have weight, and the weight of all rows.
 
@@ -69,37 +68,54 @@ def make_records(
         Features.
     weights : WeightArguments
         Weights of the rows.
-    bins : "auto", int, dict or None
-        As JointClassifier takes it.
-    kinds, levels, declared_bins : dict by name, optional
-        What is said about single columns, as :meth:`Records.of` takes it: ``bins`` does not bin
-        these.
+    kinds, levels, bins
+        What is declared about columns, as :meth:`Records.of` takes it.
     policy : ClassifierPolicy or None
-        Tuned numbers; None for the bins of :func:`rejoint.estimate`.
+        Number of bins where none is declared; None for those of :func:`rejoint.estimate`.
+    named : bool
+        Whether columns are found by name at prediction. Otherwise none is left out.
 
     Examples
     --------
-    >>> records, _ = make_records({"a": np.arange(100.0), "b": np.arange(100) % 3})
+    >>> records, _ = make_records({"a": np.arange(100.0) ** 2, "b": np.arange(100) % 3})
     >>> records.domain.shape
     (30, 3)
     """
     X, weights, raw = drop_weightless(X, weights)
     frame = take_apart(X)
-    rule = CLASSIFIER_RULE
-    if bins == "auto" and policy is None:
-        bins = declared_bins
-    elif bins == "auto" or isinstance(bins, int | np.integer):
-        count = bins
-        if bins == "auto" and policy is not None:
-            # Members join these to bins of their own, each with other edges.
-            copies = weights.split(frame)[1].copies
-            records = frame.rows if copies is None else float(copies.sum())
-            count = policy.members * policy.count_bins(records)
-        rule = replace(rule, few_bins=int(count), many_bins=int(count))
-        bins = declared_bins
+    rule = ColumnRule(report=False)
+    if policy is not None and not isinstance(bins, int | np.integer):
+        # Members join these to bins of their own, each with other edges.
+        copies = weights.split(frame)[1].copies
+        records = frame.rows if copies is None else float(copies.sum())
+        count = policy.members * policy.count_bins(records)
+        levels_kept = rule.count_levels(records)
+        rule = replace(rule, few_bins=count, many_bins=count, most_levels=levels_kept)
     frame = Frame(name_columns(frame), frame.columns, frame.rows)
-    declared = {"kinds": kinds, "levels": levels, "bins": bins, "rule": rule}
+    declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+    declared["rule"] = rule if named else rule.without_names()
     return Records.of(frame, **weights.given, **declared), raw
+
+
+def check_target_undeclared(targets: Sequence[str], *declared: Any) -> None:
+    """Raise ValueError where kinds, levels or bins name a target.
+
+    Examples
+    --------
+    >>> check_target_undeclared(["y"], {"y": "ordinal"})
+    Traceback (most recent call last):
+    ...
+    ValueError: kinds, levels and bins do not apply to the target 'y', whose labels are used as \
+they are. To merge labels, change the column.
+    """
+    for name in targets:
+        if any(isinstance(part, Mapping) and name in part for part in declared):
+            terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
+            text = (
+                "{kinds}, {levels} and {bins} do not apply to the target {name!r}, whose labels "
+                "are used as they are. To merge labels, change the column."
+            )
+            raise ValueError(Message(text, name=name, **terms))
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
@@ -232,7 +248,14 @@ def find_labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
                 "make them one type, text or number."
             )
         return labels, np.asarray(cells.codes)
-    check_classification_targets(cells.present())
+    try:
+        check_classification_targets(cells.present())
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Target {cite(name)} holds numbers that are not labels: cut it into classes, "
+            "as text, or use rejoint.estimate (rejoint fit), whose model answers questions about "
+            "numbers."
+        ) from None
     labels, inverse = np.unique(cells.values, return_inverse=True)
     return labels, inverse if cells.missing is None else np.where(cells.missing, -1, inverse)
 

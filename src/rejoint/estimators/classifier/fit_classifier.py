@@ -25,6 +25,7 @@ from rejoint.check import check_positive_int
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
 from rejoint.estimation.forecast import check_cost
+from rejoint.estimation.ordinal_smoothing import Smooth
 from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
 from rejoint.estimators.classifier.design import Coarsening, Design
 from rejoint.estimators.classifier.label_likelihood import (
@@ -37,7 +38,7 @@ from rejoint.estimators.classifier.label_likelihood import (
     minimize,
 )
 from rejoint.estimators.sklearn_input import is_for_records
-from rejoint.messages import Countdown
+from rejoint.messages import Argument, Countdown, Message
 from rejoint.model import Layout, Model
 from rejoint.pmf.label_ensemble import LowRankMember
 from rejoint.pmf.pmf import LowRankPMF
@@ -90,6 +91,7 @@ def fit_classifier(
     targets: int,
     rank: int | Literal["auto"],
     solver: Any,
+    smooth: Smooth,
     policy: ClassifierPolicy,
     rng: np.random.Generator,
     report: Report,
@@ -102,6 +104,17 @@ def fit_classifier(
         rank = check_positive_int("rank", rank)
     session = Session(rng, report)
     if solver == "auto":
+        if smooth != "auto" and smooth is not True:
+            ordered = next((v.name for v in records.domain if v.kind != "nominal"), "x")
+            raise ValueError(
+                Message(
+                    "{smooth}: the effects of all ordered columns are smooth. Use {solver}, or "
+                    "{kinds} for a column whose order means nothing.",
+                    smooth=Argument("smooth", smooth),
+                    solver=Argument("solver", "bayes"),
+                    kinds=Argument("kinds", {ordered: "nominal"}),
+                )
+            )
         data = InMemory.of(records, threads=1)
         if rank != "auto":
             check_cost(data, rank, draws=False)
@@ -110,7 +123,7 @@ def fit_classifier(
             fit.design = records.design.text if records.design else ""
             return interruptible(session, fit.run, "return")
     if is_for_records(solver):
-        result = estimate(records, rank, solver, random_state=rng, progress=False)
+        result = estimate(records, rank, solver, smooth=smooth, random_state=rng, progress=False)
         weights = np.ones((len(policy.missing_limits) + 2, 1))
         return Fitted((LowRankMember(result.pmf.mixture, targets),), weights, result)
     raise ValueError(
@@ -508,7 +521,7 @@ class ClassifierFit:
                 )
             )
         more = [
-            f"With {limit:.0%} and more of the values missing: {text}."
+            f"With {f'more than {limit:.0%} of the' if limit else 'some'} values missing: {text}."
             for limit, text in zip(self.policy.missing_limits, kinds[1:], strict=True)
         ]
         scales = ", ".join(f"{part.name} {part.form.scale:g}" for part in self.parts)

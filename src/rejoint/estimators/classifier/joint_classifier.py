@@ -12,17 +12,20 @@ from sklearn.utils.validation import check_is_fitted
 from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
+from rejoint.estimation.ordinal_smoothing import Smooth
 from rejoint.estimators.classifier.classifier_policy import (
     DEFAULT_CLASSIFIER_POLICY,
     ClassifierPolicy,
 )
 from rejoint.estimators.classifier.features import (
+    check_target_undeclared,
     label_weight,
     read_features,
     read_labels,
     read_rows,
     read_targets,
     split_targets,
+    take_targets,
     weight_of,
 )
 from rejoint.estimators.classifier.fit_classifier import fit_classifier
@@ -42,6 +45,7 @@ from rejoint.pmf.label_ensemble import LabelEnsemble
 from rejoint.pmf.label_explanation import LabelExplanation
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, side_by_side
+from rejoint.records.infer import Bins
 from rejoint.records.records import Records, drop_columns
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
@@ -69,16 +73,18 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     solver : str or solver object
         ``"auto"`` trains for the labels as described. ``"ml"``, ``"map"`` and ``"bayes"`` estimate
         the joint model only (see :func:`rejoint.estimate`).
-    bins : "auto", int, dict or None
-        How columns of numbers are binned. By default those with more than 15 distinct values get
-        quantile bins, ``3 sqrt(n)`` for n records (at most 192), which members join to ``sqrt(n)``
-        bins with edges of their own. An int is another number of bins; a dict or None is passed on
-        to :meth:`Records.of`.
+    bins : dict by name, int, False or None
+        How columns of numbers are binned; see :meth:`Records.of`. By default those that are not
+        kept as levels get quantile bins, ``3 sqrt(n)`` for n records (at most 192), which members
+        join to ``sqrt(n)`` bins with edges of their own.
     class_weight : dict, list of dict, "balanced" or None
         Weight of the records of each label, as in scikit-learn; a list has one dict for each of
         several targets. Probabilities are those of records weighted so.
     kinds, levels : dict by name, optional
         What is declared about single columns; see :meth:`Records.of`.
+    smooth : "auto", bool or list of names
+        Which ordered columns are smooth; see :func:`rejoint.estimate`. ``solver="auto"`` smooths
+        the effects of all of them.
     random_state : int, RandomState, Generator or None
         Source of randomness: the same one gives the same model.
     progress : bool, optional
@@ -142,13 +148,14 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self,
         rank: int | Literal["auto"] = "auto",
         solver: Any = "auto",
-        bins: Any = "auto",
+        bins: Bins = None,
         class_weight: Any = None,
         random_state: Any = None,
         kinds: Mapping[Any, Any] | None = None,
         levels: Mapping[Any, Any] | None = None,
         progress: bool | None = None,
         policy: ClassifierPolicy | None = None,
+        smooth: Smooth = "auto",
     ) -> None:
         self.rank = rank
         self.solver = solver
@@ -159,6 +166,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.levels = levels
         self.progress = progress
         self.policy = policy
+        self.smooth = smooth
 
     def fit(
         self,
@@ -195,6 +203,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         array(['v', 'u'], dtype='<U1')
         """
         X, y = split_targets(X, y)
+        if y is not None:
+            check_target_undeclared(take_targets(y)[0], self.kinds, self.levels, self.bins)
         policy = self.policy or DEFAULT_CLASSIFIER_POLICY
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         features, used = read_features(self, X, weights, policy)
@@ -208,6 +218,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 len(targets.variables),
                 self.rank,
                 self.solver,
+                self.smooth,
                 policy,
                 generator(self.random_state),
                 report,
@@ -415,7 +426,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         check_is_fitted(self)
         if is_frame(X) or has_own_names(X):
             known = getattr(self, "feature_names_in_", ())
-            X = drop_columns(X, [name for name in self.target_names_ if name not in known])
+            targets = [name for name in self.target_names_ if name not in known]
+            ids = [str(name) for name in known if str(name) not in self.model_.features]
+            X = drop_columns(X, [*targets, *ids])
         return read_rows(self, X, self.model_.features)
 
     def _labels(self, places: Sequence[IntArray]) -> list[NDArray[Any]]:
