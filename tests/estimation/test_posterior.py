@@ -10,10 +10,10 @@ from small_records import random_pmf
 
 import rejoint as rj
 import rejoint.rank
-from rejoint.estimation import Bayes, Policy
+from rejoint.estimation import Bayes, Policy, posterior_mean
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.gibbs import ChainPlan, Draw
-from rejoint.estimation.posterior_mean import draw_again
+from rejoint.estimation.posterior_mean import draw_again, draw_shares, meet
 from rejoint.model import Model
 from rejoint.pmf import Posterior
 from rejoint.pmf.draws import credible_interval
@@ -226,8 +226,37 @@ def test_sweeps_drawn_again_differ_in_how_variables_depend():
     own = Model.of([0.6, 0.4], [rng.dirichlet(np.ones(size), size=2).T for size in (3, 2, 4)])
     shares, spread = own.factors @ own.weights, []
     for heat in (1.0, 9.0):
-        drawn = [draw_again(data, Draw(own, np.ones(3), own), heat, rng) for _ in range(200)]
+        again = (draw_again(data, Draw(own, np.ones(3), own), heat, rng) for _ in range(200))
+        drawn = [meet(model, shares) for model in again]
         gaps = np.array([model.factors @ model.weights - shares for model in drawn])
         assert np.sqrt(np.mean(gaps**2)) < 0.015  # 0.003 and 0.011; not scaled, 0.031 and 0.090
         spread.append(np.var([(m.factors[0] * m.weights) @ m.factors[3] for m in drawn]))
     assert spread[1] > 4 * spread[0]
+
+
+@pytest.mark.parametrize("block", [4_000_000, 400_000])  # all records, and half of them
+def test_shares_are_as_uncertain_as_those_of_the_records(block, monkeypatch):
+    monkeypatch.setattr(posterior_mean, "BLOCK", block)
+    rng = np.random.default_rng(0)
+    a, b = (rng.random((2, 400)) < 0.3).astype(int)
+    b[200:] = a[200:]  # every other record says the same of both
+    held = [None if k % 4 == 0 else int(y) for k, y in enumerate(b)]
+    data = InMemory.of(rj.Records.of({"a": a, "b": held}))
+    one = Model.of([1.0], [[[0.7], [0.3]]] * 2)
+    drawn = draw_shares(data, one, 2000, rng)[:, [1, 3]]
+    np.testing.assert_allclose(drawn.mean(axis=0), 0.3, atol=0.003)
+    np.testing.assert_allclose(drawn.var(axis=0), 0.21 / np.array([400, 300]), rtol=0.25)
+    assert 0.25 < np.corrcoef(drawn.T)[0, 1] < 0.6
+
+
+def test_draws_of_few_records_are_as_uncertain_as_their_shares():
+    """A prior centered on the shares of the records is no further evidence of these shares."""
+    rng = np.random.default_rng(0)
+    trait = rng.normal(size=80)
+    columns = {f"x{k}": 0.3 * trait + rng.normal(size=80) for k in range(6)}
+    table = {**columns, "y": (trait > 0).astype(int)}
+    pmf = rj.estimate(table, bins=15, random_state=0).pmf
+    below = np.array([[draw.marginal(name)[:7].sum() for draw in pmf.draws] for name in columns])
+    chance = [pmf.marginal(name)[:7].sum() for name in columns]
+    ratio = below.var(axis=1).sum() / np.sum([p * (1 - p) / 80 for p in chance])
+    assert 0.75 < ratio < 1.3  # 0.90; 0.63 where draws keep the shares of their sweeps

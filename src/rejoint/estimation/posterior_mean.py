@@ -13,11 +13,13 @@ import numpy as np
 from rejoint.estimation.data import Data
 from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.pair_tables import (
+    BLOCK,
     Misfit,
     PairTables,
     agree,
     count_pairs,
     mean_distance,
+    one_hot,
 )
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import FloatArray, Model
@@ -125,35 +127,73 @@ def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[
 
     Where the model misfits, draws are too near to each other in how variables depend: weights and
     columns are drawn again, given the classes of the records, with a variance that spends the
-    degrees of freedom which the misfit asks for. Each draw keeps its shares of single variables,
-    which the model meets. (Bounds are centered on the answer, so that draws need not be moved.)
+    degrees of freedom which the misfit asks for. Shares of single variables, which the model meets,
+    differ as those of so many records do. (Bounds are centered on the answer, so that draws need
+    not be moved.)
     """
-    misfit = None if finished.shift is None else finished.misfit
-    if misfit is None or not (misfit.widening > 1.0 and misfit.spent > 0.0):
+    misfit, rng = finished.misfit, np.random.default_rng(0)
+    if misfit is None or finished.shift is None:
         return [data.observed(draw.model) for draw in draws]
-    # Only what is drawn given the classes of the records is drawn again.
-    fixed = misfit.spent_by([data.observed(draw.mean) for draw in draws]) / misfit.spent
-    heat = 1.0 + (misfit.widening - 1.0) / max(1.0 - fixed, 0.1)
-    rng = np.random.default_rng(0)
-    return [data.observed(draw_again(data, draw, heat, rng)) for draw in draws]
+    models = [draw.model for draw in draws]
+    if misfit.widening > 1.0 and misfit.spent > 0.0:
+        # Only what is drawn given the classes of the records is drawn again.
+        fixed = misfit.spent_by([data.observed(draw.mean) for draw in draws]) / misfit.spent
+        heat = 1.0 + (misfit.widening - 1.0) / max(1.0 - fixed, 0.1)
+        models = [draw_again(data, draw, heat, rng) for draw in draws]
+    shares = draw_shares(data, finished.model, len(draws), rng)
+    return [meet(data.observed(model), own) for model, own in zip(models, shares, strict=True)]
 
 
 def draw_again(data: Data, draw: Draw, heat: float, rng: np.random.Generator) -> Model:
-    """Draw weights and columns of a sweep again, their variance multiplied by ``heat``.
-
-    Shares of single variables stay those of the sweep.
-    """
+    """Draw weights and columns of a sweep again, their variance multiplied by ``heat``."""
     layout, mean = data.layout, draw.mean
     # Records of a class that hold a variable: its share of all that do.
     held = layout.sums(data.level_totals)[:, None] * mean.weights
     strength: FloatArray = layout.expand(held + draw.concentrations[:, None]) / heat
     columns = layout.normalize(rng.standard_gamma(strength * mean.factors) + 1e-300)
     weights = rng.dirichlet(np.maximum(data.total * mean.weights / heat, 1e-3))
-    shares = draw.model.factors @ draw.model.weights
-    for _ in range(ROUNDS):
-        ratio = shares / np.maximum(columns @ weights, 1e-300)
-        columns = layout.normalize(columns * ratio[:, None] + 1e-300)
     return Model(layout, weights, columns)
+
+
+def draw_shares(data: Data, model: Model, count: int, rng: np.random.Generator) -> FloatArray:
+    """Draw shares of single variables around a model's: those of records drawn again, (count, L).
+
+    The prior of columns is centered on the shares that the records show. To draws this center is
+    certain, as if as many more records had been seen as all columns have pseudo-counts, which in
+    small samples are more than the records. What is drawn here has the noise of the records alone,
+    the same in all variables of a record (the Bayesian bootstrap).
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> from rejoint.estimation.data import InMemory
+    >>> data = InMemory.of(rj.Records.of({"a": ["x", "y"] * 200}))
+    >>> even = Model.of([1.0], [[[0.5], [0.5]]])
+    >>> draw_shares(data, even, 1000, np.random.default_rng(0))[:, 0].std().round(3)
+    np.float64(0.025)
+    """
+    records, layout = data.sample().records, data.layout
+    rows = np.arange(len(records.weight))
+    most = max(BLOCK // max(layout.size, count), 1)
+    if len(rows) > most:
+        rows = np.sort(rng.choice(rows, most, replace=False))
+    weight, cells = records.weight[rows], one_hot(layout, records.table(rows))
+    # Half a record more for each level: one that no record shows is uncertain, too.
+    drawn: FloatArray = rng.standard_gamma(weight, (count, len(rows))) @ cells
+    drawn += rng.standard_gamma(0.5, drawn.shape)
+    noise = drawn / (weight @ cells + 0.5) - 1.0
+    noise *= np.sqrt(min(weight.sum() / data.total, 1.0))  # that of some records is larger
+    center = model.factors @ model.weights
+    return layout.normalize((center * (1.0 + noise)).T).T
+
+
+def meet(model: Model, shares: FloatArray) -> Model:
+    """Scale the columns of a model to have these shares of single variables, nearly."""
+    layout, columns = model.layout, model.factors
+    for _ in range(ROUNDS):
+        ratio = shares / np.maximum(columns @ model.weights, 1e-300)
+        columns = layout.normalize(columns * ratio[:, None] + 1e-300)
+    return Model(layout, model.weights, columns)
 
 
 def anchor(data: Data, model: Model, passes: int, records: float) -> Model:
