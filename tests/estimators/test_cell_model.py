@@ -11,6 +11,7 @@ from scipy.special import expit
 
 import rejoint as rj
 from rejoint.domain.labels import Bin
+from rejoint.estimation import Bayes
 from rejoint.estimators.imputer.column_learner import (
     CategoryLearner,
     Forest,
@@ -555,6 +556,25 @@ def test_ctrl_c_leaves_the_joint(monkeypatch, holes):
     assert result.pmf is imputer.pmf_
     assert result.interrupted
     assert "Interrupted before the columns had models" in result.stop
+    assert imputer.transform(missing).notna().all(axis=None)
+
+
+def test_ctrl_c_in_the_fit_of_the_joint_leaves_the_best_so_far(monkeypatch, holes):
+    """The imputer had no joint then, although the error says that there is a result."""
+    _, missing = holes
+    real, sweeps = Bayes.step, []
+
+    def press(self, *args):
+        sweeps.append(1)
+        if len(sweeps) == 30:
+            raise KeyboardInterrupt
+        return real(self, *args)
+
+    monkeypatch.setattr(Bayes, "step", press)
+    imputer = rj.JointImputer(rank=2, bins=8, random_state=0)
+    with pytest.raises(rj.FitInterrupted) as interrupted:
+        imputer.fit(missing)
+    assert interrupted.value.result.pmf is imputer.pmf_
     assert imputer.transform(missing).notna().all(axis=None)
 
 

@@ -38,6 +38,7 @@ from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
+from rejoint.solver.search import OnInterrupt
 from rejoint.solver.session import Session
 from rejoint.text import cite, class_titles, plural
 
@@ -425,12 +426,13 @@ def fit_joint(
     order: int | Literal["auto"] = "auto",
     smooth: Smooth = "auto",
     agreement: bool = True,
+    on_interrupt: OnInterrupt = "raise",
 ) -> FitResult:
     """Fit to the records, or to tables counted of them, as the solver asks."""
     rng = generator(random_state)
+    common: dict[str, Any] = {"n_init": n_init, "on_interrupt": on_interrupt, "random_state": rng}
     if is_for_records(solver):
-        how: dict[str, Any] = {"smooth": smooth, "agreement": agreement, "n_init": n_init}
-        return estimate(records, rank, solver, random_state=rng, **how)
+        return estimate(records, rank, solver, smooth=smooth, agreement=agreement, **common)
     if smooth is not False and smooth != "auto":
         raise ValueError(
             f"smooth={cite(smooth)} needs the records, which solver={cite(solver)} does not use: "
@@ -444,7 +446,7 @@ def fit_joint(
         order, why = choose_order(records, rank)
         said.append(why)
     tables = count_filled(records, order)
-    result = factorize(tables, rank, solver, n_init=n_init, weighting="count", random_state=rng)
+    result = factorize(tables, rank, solver, weighting="count", **common)
     value = log_likelihood(result.pmf, records)
     if records.design is not None:
         said.append(records.design.text)

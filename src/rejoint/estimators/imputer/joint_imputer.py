@@ -50,7 +50,7 @@ from rejoint.estimators.sklearn_input import (
 )
 from rejoint.io.fit_notes import fit_notes
 from rejoint.io.model_file import SavedEstimator, SavedModel, write_model
-from rejoint.messages import Progress, remark
+from rejoint.messages import FitInterrupted, Progress, remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.encode import codes_of_matrix
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
@@ -263,13 +263,15 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         table = encode_table(self, X)
         self.indicator_features_ = np.flatnonzero(table.is_missing.any(axis=0))
         mass = sample_weight_of(records, sample_weight, table.frame.rows)
+        self._notes = fit_notes(result, records=records)
+        if result.interrupted:
+            raise FitInterrupted(result)
         with Progress() as report:
             session = Session(generator(self.random_state), report)
             session.offer(partial(_interrupt, result))
             parts = (table.codes, table.values, mass)
             fit = partial(fit_cells, self.pmf_, self.numbers_, *parts, self.smooth, session)
             self.cell_model_ = interruptible(session, fit, "raise")
-        self._notes = fit_notes(result, records=records)
         return self
 
     def _without_empty(self, frame: Frame) -> Frame:
@@ -293,7 +295,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             root = ROOT_SHARE * np.sqrt(weights_of(records).sum())
             rank = int(np.clip(round(root), FEWEST_CLASSES, MOST_CLASSES))
         how = (rank, self.solver, self.n_init, self.random_state)
-        return fit_joint(records, *how, smooth=self.smooth)
+        # After Ctrl-C the best joint so far fills in.
+        return fit_joint(records, *how, smooth=self.smooth, on_interrupt="return")
 
     def _find_numbers(self, frame: Frame | None) -> IntArray:
         """Return the variables that get expectations: numbers that are not declared as codes."""
@@ -681,8 +684,9 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             raise ValueError(f"method must be 'expect', 'mode' or 'draw', not {cite(self.method)}.")
         if self.joint and self.method != "mode":
             raise ValueError(
-                f"joint=True asks for the most probable combination, method={cite(self.method)} "
-                "for something else: draws are joint anyway, expectations are of one cell each."
+                "joint=True fills in the most probable combination of all missing cells of a row, "
+                f"which needs method='mode'; got method={cite(self.method)}. Draws are joint "
+                "anyway, and expectations are of one cell each."
             )
 
     def __sklearn_tags__(self) -> Any:
