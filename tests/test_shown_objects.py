@@ -8,6 +8,7 @@ import pytest
 
 import rejoint as rj
 from rejoint.messages import remark
+from rejoint.pmf.table_gap import TableGap
 from rejoint.text import format_interval, format_number
 
 
@@ -110,6 +111,23 @@ def test_an_interval_keeps_its_ends_apart_and_the_value_inside(value):
         if width > 1e-5:
             assert low < high
     assert float(format_number(value).replace(",", "")) == pytest.approx(value, rel=1e-3)
+
+
+def test_small_numbers_keep_their_bounds_apart():
+    assert format_interval(1.0042e-6, 9.803e-7, 1.0191e-6) == ("1.004e-6", "9.80e-7", "1.019e-6")
+
+
+def test_objects_with_numbers_show_few_digits(records):
+    domain = rj.Domain.of({"a": ["x", "y"]})
+    weighted = rj.Records.of({"a": ["x", "y"]}, domain=domain, sample_weight=[408.1, 0.6440045])
+    shown = [
+        repr(rj.Marginals.count(weighted, order=1)),
+        repr(rj.rank.select(records, ranks=[1, 2], random_state=0)),
+        repr(rj.rake(records, rj.Marginals.count(records, subsets=[["smoke"]]))),
+        repr(TableGap(("a",), 1 / 3, 2 / 3, "a = x", 1 / 7, 1 / 9)),
+    ]
+    assert "408.7 records each" in shown[0]
+    assert not [text for text in shown if re.search(r"[.][0-9]{7}", text)]
 
 
 def given(call):

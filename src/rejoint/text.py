@@ -3,8 +3,10 @@
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite, log10
+from typing import Any
 
 _DIGITS = 4  # significant digits of a number that no interval says more about
 _MOST_DECIMALS = 6
@@ -204,6 +206,36 @@ def format_number(value: float) -> str:
     return _strip_zeros(_rounded(value, min(_tens(value) - _DIGITS + 1, 0)))
 
 
+def format_fields(value: Any) -> str:
+    """Write a named tuple or dataclass as Python does, but its numbers as `format_number` does.
+
+    Fields of a dataclass that are not to be shown are left out.
+
+    Examples
+    --------
+    >>> from collections import namedtuple
+    >>> format_fields(namedtuple("Point", "name x y")("a", 1 / 3, (0.1 + 0.2, 5)))
+    "Point(name='a', x=0.3333, y=(0.3, 5))"
+    """
+    names = [f.name for f in fields(value) if f.repr] if is_dataclass(value) else value._fields
+    shown = ", ".join(f"{name}={_brief(getattr(value, name))}" for name in names)
+    return f"{type(value).__name__}({shown})"
+
+
+def _brief(value: Any) -> str:
+    """Write a value with the digits that matter, also of the numbers inside."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return format_number(value)
+    if type(value) in (tuple, list):
+        inside = ", ".join(map(_brief, value))
+        if isinstance(value, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    return repr(value)
+
+
 def format_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
     """Write a number and its bounds with the digits that matter: two of the distance of the bounds.
 
@@ -216,15 +248,19 @@ def format_interval(value: float, low: float, high: float) -> tuple[str, str, st
     ('0.606', '0.588', '0.638')
     >>> format_interval(4238.2, 4083.0, 4361.9), format_interval(0.0004, 0.00012, 0.1)
     (('4,240', '4,080', '4,360'), ('0.0004', '0.0001', '0.1000'))
-    >>> format_interval(2e-7, 1e-8, 5.02e-7)
-    ('2.0e-7', '1.0e-8', '5.0e-7')
+    >>> format_interval(2e-7, 1e-8, 5.02e-7), format_interval(1.0042e-6, 9.803e-7, 1.0191e-6)
+    (('2.0e-7', '1.0e-8', '5.0e-7'), ('1.004e-6', '9.80e-7', '1.019e-6'))
     """
     numbers = value, low, high
     if not all(map(isfinite, numbers)) or not high > low:
         one, other, last = map(format_number, numbers)
         return one, other, last
     if not _SMALL <= max(map(abs, numbers)) < _LARGE:
-        one, other, last = (_scientific(x, 2) if x else "0" for x in numbers)
+        last_place = _tens(high - low) - 1
+        digits = [min(max(_tens(x) - last_place + 1, 2), 1 + _MOST_DECIMALS) for x in numbers]
+        one, other, last = (
+            _scientific(x, n) if x else "0" for x, n in zip(numbers, digits, strict=True)
+        )
         return one, other, last
     place = _tens(high - low) - 1
     if value:

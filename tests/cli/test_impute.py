@@ -95,3 +95,19 @@ def test_data_of_other_columns_are_refused(run, world):
     assert done.exit_code == 1
     assert "No column of the data ('Asia', 'Tub') is one of the model ('asia'," in done.output
     assert not (world / "none_filled.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["joint.rejoint", "joint.json"])
+def test_a_model_without_data_says_that_data_are_missing(run, world, name):
+    rj.datasets.asia().save(world / name)
+    done = run("impute", name)
+    assert done.exit_code == 2
+    assert "this is a model file, not data. DATA is missing" in done.stderr
+
+
+def test_commands_say_that_the_joint_of_an_imputer_is_used(run, world, people):
+    rj.JointImputer(bins=8, random_state=0).fit(people).save(world / "i.rejoint")
+    for command in (["inspect", "i.rejoint"], ["ask", "i.rejoint", "P(team)"]):
+        done = run(*command)
+        assert done.exit_code == 0
+        assert "i.rejoint has an imputer" in done.stderr

@@ -452,7 +452,7 @@ def test_set_output_clone_pickle(fitted, frame):
     ("params", "words"),
     [
         ({"method": "mean"}, "method must be 'expect', 'mode' or 'draw', not 'mean'"),
-        ({"method": "draw", "joint": True}, "joint=True asks for the most probable combination"),
+        ({"method": "draw", "joint": True}, "joint=True fills in the most probable combination"),
     ],
 )
 def test_words_for_parameters(params, words, fitted, frame):

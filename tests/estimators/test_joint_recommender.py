@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import warnings
 from dataclasses import replace
 from itertools import combinations, product
@@ -708,7 +709,7 @@ def test_files(table, tmp_path, suffix, feedback):
         None, features={"age": 35}
     )
     assert again.predict(table.iloc[:3]) == pytest.approx(model.predict(table.iloc[:3]), abs=0)
-    assert rj.load(path) == model.pmf_
+    assert rj.load(path).pmf_ == model.pmf_
     assert again.partial_fit([("new", "Heat", 5.0)]).recommend("new")
 
 
@@ -824,3 +825,98 @@ def test_tables_with_names_stay_tables():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rj.Remark)  # that ratings are binned
             assert len(model.fit(table).items_) == 4
+
+
+def some_ratings():
+    rng = np.random.default_rng(0)
+    films = np.array([3, 7, 11, 25, 80, 99, 150, 260])
+    cells = [(user, int(film)) for user in range(1, 30) for film in rng.choice(films, 5, False)]
+    users, items = zip(*cells, strict=True)
+    stars = rng.integers(1, 6, len(cells))
+    return pd.DataFrame({"userId": users, "movieId": items, "rating": stars})
+
+
+def some_features():
+    films = [3, 7, 11, 25, 80, 99, 150, 260, 999]
+    return pd.DataFrame({"movieId": films, "genres": list("abcabcabc"), "year": range(1990, 1999)})
+
+
+def test_a_frame_of_features_has_its_ids_where_they_are():
+    ratings, films = some_ratings(), some_features()
+    fit = rj.JointRecommender(random_state=0).fit
+    pairs = [(1, 7), (2, 999)]
+    expected = fit(ratings, item_features=films.set_index("movieId")).predict(pairs)
+    polars = pytest.importorskip("polars")
+    for frame in (
+        films,
+        films[["genres", "year", "movieId"]],
+        films.set_index("movieId").rename_axis(None),
+        films.rename(columns={"movieId": "film"}),
+        polars.from_pandas(films),
+    ):
+        model = fit(ratings, item_features=frame)
+        assert model.items_.tolist() == films["movieId"].tolist()
+        np.testing.assert_array_equal(model.predict(pairs), expected)
+    users = pd.DataFrame({"userId": range(1, 31), "age": range(30)})
+    assert fit(ratings, user_features=users).users_.tolist() == list(range(1, 31))
+
+
+def test_a_frame_of_features_without_clear_ids_is_refused():
+    ratings, films = some_ratings(), some_features()
+    as_text = films.assign(movieId=films["movieId"].astype(str)).rename(columns={"movieId": "x"})
+    for frame in (films.drop(columns="movieId"), as_text):
+        with pytest.raises(ValueError, match="not clear where the ids of the items are"):
+            rj.JointRecommender(random_state=0).fit(ratings, item_features=frame)
+    with pytest.raises(ValueError, match="item 3 in more than one row"):
+        rj.JointRecommender().fit(ratings, item_features=pd.concat([films, films]))
+    with pytest.warns(rj.Remark, match="No item with features was rated"):
+        rj.JointRecommender(random_state=0).fit(ratings, item_features={"no": {"year": 1990}})
+
+
+def test_rows_of_table_numbers_are_ids_of_features():
+    table = np.array([[5, 4, np.nan], [np.nan, 2, 1], [5, np.nan, 4]] * 5)
+    features = pd.DataFrame({"genre": ["a", "b", "a"]})
+    model = rj.JointRecommender(random_state=0).fit(table, item_features=features)
+    assert model.items_.tolist() == [0, 1, 2]
+    features = pd.DataFrame({"place": [2, 0, 1], "genre": ["a", "b", "a"]})
+    with pytest.raises(ValueError, match="not clear where the ids"):
+        rj.JointRecommender(random_state=0).fit(table, item_features=features)
+
+
+def test_choices_with_numbers_as_ids_are_rows_whatever_the_names():
+    bought = pd.DataFrame({"kunde": [1, 1, 2, 3], "ware": [10, 11, 10, 12]})
+    with pytest.warns(rj.Remark, match="read as rows: 'kunde', 'ware'"):
+        model = rj.JointRecommender("implicit", random_state=0).fit(bought)
+    assert model.items_.tolist() == [10, 11, 12]
+    table = pd.DataFrame({"tea": [1, 1, 0, 1], "milk": [0, 1, 1, 1]})
+    assert rj.JointRecommender("implicit").fit(table).items_.tolist() == ["tea", "milk"]
+
+
+def test_new_users_are_predicted_by_their_ratings():
+    model = rj.JointRecommender(random_state=0).fit(some_ratings())
+    new = {3: 5, 7: 1}
+    found = model.predict([(new, 11), (1, 11), (None, 11), (new, 25)])
+    expected = {one.item: one.expected for one in model.recommend(new)}
+    np.testing.assert_allclose(found[[0, 3]], [expected[11], expected[25]], rtol=1e-6)
+    assert found[1] == model.predict([(1, 11)])[0]
+    np.testing.assert_allclose(
+        model.predict_proba([(new, 11)]) @ model.levels_, found[:1], atol=0.01
+    )
+    np.testing.assert_allclose(model.predict_all([new])[0, [2, 3]], found[[0, 3]], rtol=1e-6)
+    chosen = rj.JointRecommender("implicit", random_state=0).fit([("a", "x"), ("b", "y")])
+    assert chosen.predict([(["x"], "y"), (["y"], "x")]).shape == (2,)
+
+
+def test_recommendations_show_the_digits_that_matter():
+    model = rj.JointRecommender(random_state=0).fit(some_ratings())
+    shown = f"{model.recommend(1, 2)} {model.bundle(1, 2)} {model.explain(1, 3).moves}"
+    assert not re.search(r"[0-9.]{8}", shown)
+
+
+def test_a_file_is_a_recommender_whose_classes_are_no_groups(tmp_path):
+    model = rj.JointRecommender(random_state=0).fit(some_ratings())
+    model.save(tmp_path / "films.rejoint")
+    again = rj.load(tmp_path / "films.rejoint")
+    assert isinstance(again, rj.JointRecommender)
+    assert again.recommend(1) == model.recommend(1)
+    assert model.to_saved().notes["classes_are_groups"] is False

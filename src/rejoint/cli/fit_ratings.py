@@ -35,10 +35,14 @@ Examples:
 )
 @click.option("--half-up", is_flag=True, help="Round half stars up to whole ones.")
 @click.option(
-    "--item-features", metavar="FILE", help="Features of items; the first column holds their ids."
+    "--item-features",
+    metavar="FILE",
+    help="Features of items; their ids are in the column named as in DATA, or else in the first.",
 )
 @click.option(
-    "--user-features", metavar="FILE", help="Features of users; the first column holds their ids."
+    "--user-features",
+    metavar="FILE",
+    help="Features of users; their ids are in the column named as in DATA, or else in the first.",
 )
 @options.model
 @options.seed
@@ -59,23 +63,19 @@ def command(
     """Learn what users choose and like from rows of user, item and rating, for `recommend`.
 
     Rows that lack one of the three are left out. Ctrl-C ends the fit and keeps the samples so far
-    (exit code 3).
+    (exit code 3); before the first sample nothing is written (exit code 130).
     """
     # scikit-learn takes a second to import, which other fits need not wait for.
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
-    from rejoint.estimators.recommender.ratings import usual_names
+    from rejoint.estimators.recommender.ratings import columns_by_name
 
     check_output(output, as_json)
     raw = read_raw(data, reader)
     count = 2 if implicit else 3
-    found = usual_names(raw.names)[:count]
-    usual = [name for names in found for name in names] if all(map(len, found)) else []
-    names = list(raw.names[:count])
+    names = columns_by_name(raw.names, implicit) or list(raw.names[:count])
     if named:
         names = split_names([named])
-    elif len(usual) == count:
-        names = usual
-    if len(names) != count:
+    if len(names) != count and (named or len(names) < count):
         number, more = ("two", "") if implicit else ("three", ",stars")
         raise click.UsageError(f"--columns: name {number} columns, such as user,film{more}.")
     rows = list(zip(*(raw.values(name) for name in names), strict=True))
@@ -90,8 +90,11 @@ def command(
         "implicit" if implicit else "explicit", half_up=half_up, random_state=seed
     )
     features: dict[str, Any] = {
-        key: None if path is None else _features(path, reader)
-        for key, path in (("item_features", item_features), ("user_features", user_features))
+        key: None if path is None else _features(path, reader, column)
+        for key, path, column in (
+            ("item_features", item_features, names[1]),
+            ("user_features", user_features, names[0]),
+        )
     }
     keep_best(lambda: model.fit(there, **features))
     result = model.result_
@@ -105,13 +108,15 @@ def command(
     say_written(output, parts, room)
 
 
-def _features(path: str, reader: DataReader) -> dict[Any, dict[str, Any]]:
-    """Read features by id, the first column."""
+def _features(path: str, reader: DataReader, column: str) -> dict[Any, dict[str, Any]]:
+    """Read features by id: the column named as in the ratings, or else the first one."""
     raw = read_raw(path, reader)
-    ids, *columns = (raw.values(name) for name in raw.names)
+    where = column if column in raw.names else raw.names[0]
+    others = [name for name in raw.names if name != where]
+    ids, *columns = (raw.values(name) for name in (where, *others))
     rows = zip(*columns, strict=True)
     return {
-        key: dict(zip(raw.names[1:], row, strict=True))
+        key: dict(zip(others, row, strict=True))
         for key, row in zip(ids, rows, strict=True)
         if key is not None
     }

@@ -13,6 +13,7 @@ from rejoint.cli.options import DataReader, load_saved, source_name
 from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import RawTable, read_raw
 from rejoint.messages import remark
+from rejoint.records.formats import ModelNotDataError
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
 from rejoint.text import cite, nearest, plural, show
 
@@ -78,7 +79,7 @@ def command(
     cells itself, which is less accurate for numbers.
 
     Cells that are not empty, columns that the model does not know, and labels that it has never
-    seen are written as they are.
+    seen are written as they are. Ctrl-C ends it and nothing is written (exit code 130).
     """
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
         raise click.UsageError(
@@ -95,7 +96,10 @@ def command(
         "joint": chosen == "joint",
         "random_state": seed,
     }
-    raw = read_raw(files[-1], reader)
+    try:
+        raw = read_raw(files[-1], reader)
+    except ModelNotDataError as error:
+        raise click.UsageError(f"{error} DATA is missing: rejoint impute MODEL DATA.") from error
     if len(files) == 1:
         weights, table = _split(raw, reader)
         asked["smooth"] = "auto" if smooth is None else smooth

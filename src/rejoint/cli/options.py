@@ -16,6 +16,7 @@ from rejoint.io.model_file import SavedModel, read_open, read_saved
 from rejoint.marginals.folder import find_folder
 from rejoint.marginals.marginals import Marginals, of_files
 from rejoint.marginals.publication import KINDS, Reading, read_files
+from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, of_saved
 from rejoint.records.delimited import numbers_of
@@ -490,6 +491,7 @@ def load_saved(path: str) -> SavedModel:
 def load_with_notes(path: str) -> tuple[LowRankPMF, Mapping[str, Any]]:
     """Read a joint model and its notes, from a file or from stdin."""
     saved = load_saved(path)
+    note_estimator(saved, path)
     return LowRankPMF.of_saved(saved), saved.notes
 
 
@@ -501,7 +503,23 @@ def load(path: str) -> LowRankPMF:
 def load_answerer(path: str) -> tuple[LowRankPMF | TargetModel, Mapping[str, Any]]:
     """Read the model that answers questions, with those that predict targets if there are any."""
     saved = load_saved(path)
+    note_estimator(saved, path)
     return of_saved(saved), saved.notes
+
+
+ESTIMATORS = {
+    "imputer": "an imputer, which `rejoint impute` uses",
+    "recommender": "a recommender, which `rejoint recommend` uses",
+}
+"""What the file of an estimator holds beside a joint model."""
+
+
+def note_estimator(saved: SavedModel, path: str) -> None:
+    """Say that the joint model is used, where a file has an estimator beside it."""
+    if saved.estimator is not None:
+        what = ESTIMATORS.get(saved.estimator.kind, f"another model ({saved.estimator.kind})")
+        whose = " of anybody's ratings" if saved.estimator.kind == "recommender" else ""
+        remark(f"{path} has {what}; here its joint model{whose} is used.")
 
 
 def source_name(data: str) -> str | None:

@@ -186,6 +186,7 @@ def document(
     note: str | None = None,
     target: Any = None,
     ensemble: SavedEnsemble | None = None,
+    is_estimator: bool = False,
     table_notes: Any = None,
 ) -> dict[str, Any]:
     """Return everything that the page shows, as plain lists and dicts that JSON can hold.
@@ -212,6 +213,8 @@ def document(
     ensemble : SavedEnsemble, optional
         The models of a classifier, which answer what is asked of the targets given levels of other
         variables; see :func:`plain_ensemble`.
+    is_estimator : bool
+        Whether the file is that of an imputer or a recommender, whose joint model this is.
     table_notes : list of dict, optional
         What the notes of the model's file say about the tables that it was fitted to.
 
@@ -253,6 +256,7 @@ def document(
         "note": note,
         "target": target,
         "ensemble": None if ensemble is None else plain_ensemble(ensemble),
+        "is_estimator": is_estimator or None,
     }
     return plain | {name: value for name, value in extras.items() if value is not None}
 

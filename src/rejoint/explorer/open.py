@@ -38,6 +38,8 @@ class Opened:
         The data that came with it.
     story : str or None
         How it was fitted.
+    is_estimator : bool
+        Whether the file is that of an imputer or a recommender.
     ensemble : SavedEnsemble or None
         The models of a classifier's file, which predict its targets.
     version : FileVersion or None
@@ -57,6 +59,7 @@ class Opened:
     records: Records | None = None
     story: str | None = None
     ensemble: SavedEnsemble | None = None
+    is_estimator: bool = False
     version: FileVersion | None = None
 
     def document(self) -> dict[str, Any]:
@@ -73,6 +76,7 @@ class Opened:
             note=self.story,
             target=self.notes.get("target"),
             ensemble=self.ensemble,
+            is_estimator=self.is_estimator,
             table_notes=self.notes.get("tables"),
         )
 
@@ -133,6 +137,7 @@ def open_model(path: str | PathLike[str]) -> Opened:
         *(pmf, Path(path), Path(path).stem, saved.notes),
         story=story,
         ensemble=saved.ensemble,
+        is_estimator=saved.estimator is not None,
         version=version,
     )
 

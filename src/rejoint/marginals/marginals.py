@@ -40,7 +40,7 @@ from rejoint.model import FloatArray
 from rejoint.records.infer import Bins
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments
-from rejoint.text import cite, plural
+from rejoint.text import cite, format_number, plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.publication import TableFiles
@@ -190,8 +190,10 @@ class Marginals:
         words += f" of order {', '.join(map(str, orders))}" if orders else ""
         more = f", {plural(len(self.moments), 'moment')}" if self.moments else ""
         if len(self) and self.counted.any():
-            about, form = ("about ", ",.0f") if self.unknown is not None else ("", ",.10g")
-            low, high = (format(f(self.totals[self.counted]), form) for f in (np.min, np.max))
+            totals = self.totals[self.counted]
+            about = "" if self.unknown is None else "about "
+            totals = totals.round() if about else totals
+            low, high = (format_number(float(f(totals))) for f in (np.min, np.max))
             noun = "record" if low == high == "1" else "records"
             more += f", {about}{low if low == high else f'{low} to {high}'} {noun} each"
         if self.unknown is not None:

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
+from rejoint.text import format_fields
+
 #: Notes that an answer carries at most.
 MOST_NOTES = 2
 
@@ -36,6 +38,9 @@ the records and 0.220 in the model (0.030 of the mass is in other cells, 0.010 b
     cell: str
     given: float
     model: float
+
+    def __repr__(self) -> str:
+        return format_fields(self)
 
     @property
     def text(self) -> str:

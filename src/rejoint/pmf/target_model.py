@@ -36,6 +36,7 @@ from rejoint.text import cite, format_count, nearest, plural, show
 
 if TYPE_CHECKING:
     from rejoint.estimators.imputer.joint_imputer import JointImputer
+    from rejoint.estimators.recommender.joint_recommender import JointRecommender
 
 #: Combinations of labels up to which all are compared.
 MOST_COMBINATIONS = 4096
@@ -492,8 +493,10 @@ def joint_of(model: LowRankPMF | TargetModel) -> LowRankPMF:
     return model.pmf if isinstance(model, TargetModel) else model
 
 
-def load(path: str | PathLike[str]) -> "LowRankPMF | TargetModel | JointImputer":
-    """Read a model that ``save`` wrote; no code in the file is executed.
+def load(
+    path: str | PathLike[str],
+) -> "LowRankPMF | TargetModel | JointImputer | JointRecommender":
+    """Read what ``save`` wrote; no code in the file is executed.
 
     Parameters
     ----------
@@ -501,10 +504,12 @@ def load(path: str | PathLike[str]) -> "LowRankPMF | TargetModel | JointImputer"
 
     Returns
     -------
-    LowRankPMF, TargetModel or JointImputer
+    LowRankPMF, TargetModel, JointImputer or JointRecommender
         Equal to the saved one bit by bit, with the posterior draws in the file. The file of a
         classifier (:meth:`JointClassifier.save`, ``rejoint fit-target``) is a TargetModel, whose
-        ``pmf`` is the joint; that of an imputer (:meth:`JointImputer.save`) is a fitted one.
+        ``pmf`` is the joint; those of an imputer (:meth:`JointImputer.save`, ``rejoint impute
+        --save``) and of a recommender (:meth:`JointRecommender.save`, ``rejoint fit-ratings``) are
+        fitted ones, whose ``pmf_`` is the joint.
 
     Examples
     --------
@@ -515,11 +520,16 @@ def load(path: str | PathLike[str]) -> "LowRankPMF | TargetModel | JointImputer"
     FileNotFoundError: No model file 'no-such-file.rejoint'...
     """
     saved = read_saved(path)
-    if saved.estimator is not None and saved.estimator.kind == "imputer":
-        # Estimators are a later layer, and scikit-learn takes a second to import.
+    kind = None if saved.estimator is None else saved.estimator.kind
+    # Estimators are a later layer, and scikit-learn takes a second to import.
+    if kind == "imputer":
         from rejoint.estimators.imputer.joint_imputer import JointImputer
 
         return JointImputer.of_saved(saved)
+    if kind == "recommender":
+        from rejoint.estimators.recommender.joint_recommender import JointRecommender
+
+        return JointRecommender.of_saved(saved, str(path))
     return of_saved(saved)
 
 

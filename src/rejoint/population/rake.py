@@ -31,7 +31,7 @@ from rejoint.records.infer import Bins
 from rejoint.records.records import Records, check_undeclared
 from rejoint.records.survey_design import kish_effect
 from rejoint.solver.solver import Stalled
-from rejoint.text import plural, shorten, show
+from rejoint.text import format_fields, plural, shorten, show
 
 Array = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ PATIENCE_SWEEPS = 20
 LEAST_PROGRESS = 1e-3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Raked:
     """Weights, and how well they meet the tables.
 
@@ -75,6 +75,9 @@ class Raked:
     residual: float
     misfits: dict[tuple[str, ...], float] = field(repr=False)
     design_effect: float
+
+    def __repr__(self) -> str:
+        return format_fields(self)
 
 
 def rake(

@@ -13,7 +13,7 @@ from rejoint.messages import Countdown
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.session import Session
-from rejoint.text import plural
+from rejoint.text import format_fields, plural
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class CriterionTable:
         return "\n".join(line.rstrip() for line in lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """The chosen rank and the reason for it.
 
@@ -204,6 +204,9 @@ class Selection:
     ensemble: EnsembleCurve | None = field(default=None, repr=False)
     first: CriterionTable | None = field(default=None, repr=False)
     table: CriterionTable = field(default=CriterionTable((), {}), repr=False)
+
+    def __repr__(self) -> str:
+        return format_fields(self)
 
     def __str__(self) -> str:
         """The table of criteria, and the sentence."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rejoint.cost import read_all
+from rejoint.io.model_file import SIGNATURE
 from rejoint.records.files import Source, read_beginning, read_lines
 from rejoint.text import cite
 
@@ -95,6 +96,14 @@ _BUFFER = 2**20
 _PLAIN = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR"}
 
 
+START_BYTES = 512
+"""First bytes of a file that tell its format."""
+
+
+class ModelNotDataError(ValueError):
+    """Error raised where a model file was given in place of data."""
+
+
 def format_of(source: Source, given: str | None) -> str:
     """Return the format: as given, by the name, or by the first bytes.
 
@@ -111,10 +120,15 @@ def format_of(source: Source, given: str | None) -> str:
         return known
     if str(source.path).startswith(DUCKDB):
         return "duckdb"
-    if source.suffix in SUFFIXES:
-        return SUFFIXES[source.suffix]
+    by_name = SUFFIXES.get(source.suffix)
+    if by_name not in (None, "json"):
+        return by_name
     with source.open() as file:
-        start = file.read(64)
+        start = file.read(START_BYTES)
+    if SIGNATURE in start:
+        raise ModelNotDataError(f"{source.name}: this is a model file, not data.")
+    if by_name is not None:
+        return by_name
     if start.startswith(b"PAR1"):
         return "parquet"
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):

@@ -27,6 +27,7 @@ from rejoint.estimators.recommender.ratings import (
     as_labels,
     find_levels,
     has_columns,
+    id_columns,
     plain,
     read_features,
     read_pairs,
@@ -45,7 +46,7 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
-from rejoint.text import cite, plural
+from rejoint.text import cite, format_fields, plural, show
 
 NOT_CHOSEN = "not chosen"
 """The level of an item that is not chosen, in a user's joint of choices and ratings."""
@@ -73,6 +74,9 @@ class Recommendation(NamedTuple):
     expected: float
     because: tuple[Any, ...]
 
+    def __repr__(self) -> str:
+        return format_fields(self)
+
 
 class Move(NamedTuple):
     """One of the user's ratings, and how much it changes an expected rating."""
@@ -81,8 +85,11 @@ class Move(NamedTuple):
     rating: float
     effect: float
 
+    def __repr__(self) -> str:
+        return format_fields(self)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Bundle:
     """Items that are most probably chosen and liked all together.
 
@@ -107,6 +114,9 @@ class Bundle:
     probability: float
     bound: float
     exact: bool
+
+    def __repr__(self) -> str:
+        return format_fields(self)
 
 
 @dataclass(frozen=True)
@@ -193,9 +203,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     ``cross_val_score`` work on either form: rows of ratings are held out as such; held-out rows of
     a table are new users, each of whose ratings is predicted from the others.
 
-    In :meth:`recommend`, :meth:`bundle`, :meth:`explain` and :meth:`joint` a user is an id of the
-    fit, a mapping of items to ratings (or a row of a table, or with implicit feedback a list or set
-    of items), or None for somebody of whom nothing is known.
+    In all methods a user is an id of the fit, a mapping of items to ratings (or a row of a table,
+    or with implicit feedback a list or set of items), or None for somebody of whom nothing is
+    known.
 
     Examples
     --------
@@ -253,9 +263,10 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             Present for API consistency.
         user_features, item_features : mapping, frame or rows, optional
             Features of users and items: a mapping of ids to mappings of names to values, a frame
-            whose index has the ids, or rows in the order of ``users_`` and ``items_``. Values are
-            numbers, labels or lists of labels. Items that have features and no ratings can be
-            recommended by their features alone.
+            of any library, or rows in the order of ``users_`` and ``items_``. The ids of a frame
+            are in the column named as that of X, or else in its index or its first column: the one
+            with most of the ids of X. Values are numbers, labels or lists of labels. Items that
+            have features and no ratings can be recommended by their features alone.
 
         Returns
         -------
@@ -280,8 +291,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if len(cells.items) == 0:
             raise ValueError("There is nothing to learn from: X has no item.")
         scale = find_levels(cells.rating, half_up=self.half_up, implicit=self._implicit)
-        users, by_user = add_features(cells.users, user_features, "user")
-        items, by_item = add_features(cells.items, item_features, "item")
+        of_users, of_items = id_columns(X, self.columns, self._implicit)
+        users, by_user = add_features(cells.users, user_features, "user", of_users)
+        items, by_item = add_features(cells.items, item_features, "item", of_items)
         known = encode_cells(cells, (len(users), len(items)), scale)
         if not known.nnz:
             raise ValueError("There is nothing to learn from: no user has chosen any item.")
@@ -387,9 +399,10 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Parameters
         ----------
         X : pairs or table
-            Pairs of ids of the fit: a list of tuples, a frame or an array of two columns. Or, where
-            the fit was to a table, another table of the same items: its rows are new users, and
-            every cell is predicted, observed ones included.
+            Pairs of user and item: a list of tuples, a frame or an array of two columns. A new
+            user is given by ratings in place of an id, as for :meth:`recommend`. Or, where the fit
+            was to a table, another table of the same items: its rows are new users, and every cell
+            is predicted, observed ones included.
 
         Returns
         -------
@@ -401,13 +414,13 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         >>> import rejoint as rj
         >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)] * 1
         >>> model = rj.JointRecommender(random_state=0).fit(rows)
-        >>> model.predict([("ann", "Heat"), ("bob", "Up")]).shape
-        (2,)
+        >>> model.predict([("ann", "Heat"), ("bob", "Up"), ({"Up": 4}, "Heat")]).shape
+        (3,)
         """
         check_is_fitted(self)
         if self._is_table(X):
             return self._model.expected(self._model.place(self._table_cells(X)))
-        return self._model.expected_pairs(self._people, *self._places(X))
+        return self._model.expected_pairs(*self._pairs(X))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each rating, for pairs or for all cells of a table.
@@ -435,18 +448,18 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if not self._is_table(X):
-            return self._model.pair_levels(self._people, *self._places(X))
+            return self._model.pair_levels(*self._pairs(X))
         people = self._model.place(self._table_cells(X))
         total: Any = sum(part.astype(np.float64) for part in self._model.levels(people))
         return np.asarray(total / self._model.classes)
 
     def predict_all(self, users: Sequence[Any] | None = None) -> FloatArray:
-        """Return expected ratings of every item for users of the fit, (users, items).
+        """Return expected ratings of every item, (users, items).
 
         Parameters
         ----------
-        users : sequence of ids, optional
-            By default all, in the order of ``users_``.
+        users : sequence, optional
+            Users as for :meth:`recommend`; by default those of the fit, in the order of ``users_``.
 
         Examples
         --------
@@ -458,7 +471,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         check_is_fitted(self)
         people = self._people
         if users is not None:
-            people = people.take(self._users.all_places(users))
+            people, places = self._people_of(as_labels(users))
+            people = people.take(places)
         return self._model.expected(people)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -799,8 +813,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
         """Write the recommender to a file, with its users and their ratings.
 
-        :meth:`load` reads it back; :func:`rejoint.load`, ``rejoint ask`` and ``rejoint explore``
-        read its joint of anybody's ratings (:attr:`pmf_`).
+        :func:`rejoint.load` reads it back; commands that take any model, such as ``rejoint ask``
+        and ``rejoint explore``, use its joint of anybody's ratings (:attr:`pmf_`).
 
         Parameters
         ----------
@@ -846,7 +860,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             settings["feature_names_in_"] = settings["feature_names_in_"].tolist()
         ids = {"users": self._users.labels.tolist(), "items": self._items.labels.tolist()}
         estimator = to_saved(self._model, self._people, self._known, self._features, settings | ids)
-        return self.pmf_.to_saved(notes)._replace(estimator=estimator)
+        kept = {"classes_are_groups": False, **(notes or {})}
+        return self.pmf_.to_saved(kept)._replace(estimator=estimator)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "JointRecommender":
@@ -975,10 +990,25 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             cells = cells._replace(item=self._items.all_places(cells.items)[cells.item])
         return encode_cells(cells, (len(cells.users), len(self.items_)), self._model.scale)
 
-    def _places(self, X: Any) -> tuple[IntArray, IntArray]:
-        """Return the places of the users and items of pairs."""
+    def _pairs(self, X: Any) -> tuple[People, IntArray, IntArray]:
+        """Return people, and the places of the users (among them) and items of pairs."""
         users, items = read_pairs(X, self.columns)
-        return self._users.all_places(users), self._items.all_places(items)
+        return *self._people_of(users), self._items.all_places(items)
+
+    def _people_of(self, users: Any) -> tuple[People, IntArray]:
+        """Return the people of the fit, with new ones behind them, and the place of each user."""
+        if {type(user) for user in users} <= {str, int, float, bool}:
+            return self._people, self._users.all_places(users)
+        people, places, new = [self._people], np.empty(len(users), np.intp), dict[int, int]()
+        for k, user in enumerate(users):
+            if self._ratings_of(user) is None:
+                places[k] = self._users.place(plain(user))
+                continue
+            if id(user) not in new:  # the same ratings may be paired with many items
+                new[id(user)] = len(self._users.labels) + len(new)
+                people.append(self._find(user, None)[0])
+            places[k] = new[id(user)]
+        return people[0].append(*people[1:]), places
 
     def _place(self, cells: Ratings) -> Ratings:
         """Return ratings with the places of users and items in the fit, -1 if they have none."""
@@ -1082,12 +1112,19 @@ def encode_cells(ratings: Ratings, shape: tuple[int, int], scale: RatingLevels) 
     return as_cells(sparse.csr_array((levels[~bad] + 1.0, at), shape=shape))
 
 
-def add_features(ids: Any, features: Any, noun: str) -> tuple[Any, list[Mapping[str, Any]] | None]:
+def add_features(
+    ids: Any, features: Any, noun: str, column: Any
+) -> tuple[Any, list[Mapping[str, Any]] | None]:
     """Return ids with those that have features alone, and the features of each."""
     if features is None:
         return ids, None
-    found = read_features(features, ids.tolist(), noun)
+    found = read_features(features, ids.tolist(), noun, column)
     known = set(ids.tolist())
+    if known.isdisjoint(found):
+        remark(
+            f"No {noun} with features was rated: {noun}_features has {show(list(found), 3)}, the "
+            f"ratings have {show(ids.tolist(), 3)}."
+        )
     every = as_labels([*ids.tolist(), *(key for key in found if key not in known)])
     return every, [found.get(key, {}) for key in every.tolist()]
 

@@ -6,6 +6,7 @@ kind.
 """
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -194,6 +195,8 @@ def read_ratings(
         return _from_sparse(X)
     parts = split_rows(X, columns, implicit)
     if parts is not None:
+        if fresh and columns is None and has_columns(X):
+            note_guess(open_frame(X), implicit)
         return _from_rows(*parts)
     if fresh and has_columns(X):
         check_table(open_frame(X))
@@ -212,12 +215,34 @@ def split_rows(X: Any, columns: Sequence[Any] | None, implicit: bool) -> list[An
         array = np.asarray(X, dtype=object)
         return [array[:, int(c)] for c in columns] + [None] * (3 - len(columns))
     frame = open_frame(X)
-    if columns is not None:
-        check_named(list(frame), columns)
-    chosen = guess_columns(frame, implicit) if columns is None else columns
+    chosen = row_columns(frame, columns, implicit)
     if chosen is None:
         return None
     return [frame[name] for name in chosen] + [None] * (3 - len(chosen))
+
+
+def row_columns(
+    frame: dict[Any, NDArray[Any]], columns: Sequence[Any] | None, implicit: bool
+) -> Sequence[Any] | None:
+    """Return the names of the columns of user, item and rating; None if the frame is a table."""
+    if columns is None:
+        return guess_columns(frame, implicit)
+    check_named(list(frame), columns)
+    return columns
+
+
+def id_columns(X: Any, columns: Sequence[Any] | None, implicit: bool) -> tuple[Any, Any]:
+    """Return what ratings call their columns of users and items; None where they have no name.
+
+    Examples
+    --------
+    >>> id_columns({"uid": [1], "movieId": [2], "stars": [3]}, None, False)
+    ('uid', 'movieId')
+    >>> id_columns([("ann", "Up", 3)], None, False)
+    (None, None)
+    """
+    found = row_columns(open_frame(X), columns, implicit) if has_columns(X) else None
+    return (None, None) if found is None else (found[0], found[1])
 
 
 def _split_sparse_records(X: SparseRecords) -> list[Any]:
@@ -258,20 +283,60 @@ def check_named(names: list[Any], columns: Sequence[Any]) -> None:
 def guess_columns(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] | None:
     """Guess the columns of rows by name or by position; None if this is a table."""
     names = list(frame)
-    found = usual_names(names)
-    needed = 2 if implicit and not found[2] else 3
-    if all(len(names_found) == 1 for names_found in found[:needed]):
-        return [names_found[0] for names_found in found[:needed]]
+    named = columns_by_name(names, implicit)
+    if named is not None:
+        return named
     text = [has_text(column) for column in frame.values()]
     if not any(text):
-        return None
-    if len(names) in (needed, 3) and text[2:] != [True]:
+        return names if implicit and _are_ids(list(frame.values())) else None
+    if len(names) in (2 if implicit else 3, 3) and text[2:] != [True]:
         return names
     raise ValueError(
         f"X has text in column {cite(names[text.index(True)])}, so it is not a table of users x "
         f"items, and which columns hold user, item, rating is not clear from {show(names)}: "
         "specify columns=(user, item, rating)."
     )
+
+
+def columns_by_name(names: Sequence[Any], implicit: bool) -> list[Any] | None:
+    """Return the columns of user, item and rating that have usual names; None if they have not.
+
+    With implicit feedback there may be no rating.
+
+    Examples
+    --------
+    >>> columns_by_name(["movie", "user", "when"], True)
+    ['user', 'movie']
+    """
+    found = usual_names(names)
+    needed = 2 if implicit and not found[2] else 3
+    if all(len(some) == 1 for some in found[:needed]):
+        return [some[0] for some in found[:needed]]
+    return None
+
+
+def note_guess(frame: dict[Any, NDArray[Any]], implicit: bool) -> None:
+    """Say which columns of numbers were taken for ids though their names do not say so."""
+    names = list(frame)
+    if columns_by_name(names, implicit) is None and not any(map(has_text, frame.values())):
+        remark(
+            Message(
+                "X is read as rows: {names} are columns of user and item. Name them to be sure: "
+                "{columns}. If these are items, give the table without names, such as "
+                "X.to_numpy().",
+                names=show(names),
+                columns=Argument("columns", tuple(names)),
+            )
+        )
+
+
+def _are_ids(columns: Sequence[NDArray[Any]]) -> bool:
+    """Whether two columns (and a third, of counts) are ids of users and items.
+
+    In a table of choices zeros or missing cells are what was not chosen, and most others are one.
+    """
+    pair = [c for c in columns[:2] if c.dtype.kind in "iu" and c.size and c.min() >= 0]
+    return len(columns) in (2, 3) and len(pair) == 2 and max(c.max() for c in pair) > 1
 
 
 def usual_names(names: Sequence[Any]) -> list[list[Any]]:
@@ -350,9 +415,7 @@ def open_frame(X: Any) -> dict[Any, NDArray[Any]]:
 
 def as_labels(values: Any) -> NDArray[Any]:
     """Return labels as objects of plain Python."""
-    found = np.empty(len(values), dtype=object)
-    found[:] = [plain(value) for value in values]
-    return found
+    return np.fromiter(map(plain, values), dtype=object, count=len(values))
 
 
 def as_numbers(values: Any, where: str) -> FloatArray:
@@ -533,8 +596,19 @@ class FeatureTable:
         return found
 
 
-def read_features(features: Any, ids: Sequence[Hashable], noun: str) -> dict[Any, dict[str, Any]]:
-    """Read features by id: a mapping, a frame whose index has the ids, or rows in their order.
+def read_features(
+    features: Any, ids: Sequence[Hashable], noun: str, column: Any = None
+) -> dict[Any, dict[str, Any]]:
+    """Read features by id: a mapping, a frame that has the ids, or rows in their order.
+
+    Parameters
+    ----------
+    features : mapping, frame or sequence of rows
+    ids : sequence
+        Users or items that were rated.
+    noun : {"user", "item"}
+    column : optional
+        What the ratings call their column of these ids.
 
     Examples
     --------
@@ -544,19 +618,90 @@ def read_features(features: Any, ids: Sequence[Hashable], noun: str) -> dict[Any
     {'Up': {'x0': 2009}, 'Heat': {'x0': 1995}}
     """
     if isinstance(features, Mapping):
-        found = {plain(key): _as_row(row) for key, row in features.items()}
-    elif hasattr(features, "iloc"):
-        rows = features.to_dict("records")
-        found = {plain(key): row for key, row in zip(features.index, rows, strict=True)}
-    else:
-        rows = list(features)
-        if len(rows) != len(ids):
-            raise ValueError(
-                f"{noun}_features has {plural(len(rows), 'row')} for {len(ids):,} {noun}s: give "
-                f"one row for each {noun}, or a mapping of {noun}s to their features."
-            )
-        found = {key: _as_row(row) for key, row in zip(ids, rows, strict=True)}
+        return {plain(key): _as_row(row) for key, row in features.items()}
+    if is_frame(features):
+        return _from_feature_frame(features, ids, noun, column)
+    rows = list(features)
+    if len(rows) != len(ids):
+        raise ValueError(
+            f"{noun}_features has {plural(len(rows), 'row')} for {len(ids):,} {noun}s: give "
+            f"one row for each {noun}, or a mapping of {noun}s to their features."
+        )
+    return {key: _as_row(row) for key, row in zip(ids, rows, strict=True)}
+
+
+def _from_feature_frame(
+    features: Any, ids: Sequence[Hashable], noun: str, column: Any
+) -> dict[Any, dict[str, Any]]:
+    """Read a frame: find out where its ids are; all other columns are features."""
+    frame = nw.from_native(features, eager_only=True)
+    index: Any = nw.maybe_get_index(frame)
+    held = {name: frame.get_column(name).to_list() for name in frame.columns}
+    place = find_ids(held, index, ids, column)
+    if place is None:
+        what = cite(f"{noun}Id" if column is None else column)
+        raise ValueError(
+            f"{noun}_features: it is not clear where the ids of the {noun}s are: no column is "
+            f"named {what}, and neither the index nor the first column, {show(frame.columns[:1])}, "
+            f"has most of the {noun}s that were rated. Rename the column of the ids to {what}, or "
+            f"pass a mapping of {noun}s to their features. Ids must have the type that they have "
+            "in the ratings (1 and '1' differ)."
+        )
+    keys = held.pop(place.column) if place.is_column else list(index)
+    rows = [dict(zip(map(str, held), row, strict=True)) for row in zip(*held.values(), strict=True)]
+    pairs = zip(map(plain, keys), rows or [{}] * len(keys), strict=True)
+    there = [(key, row) for key, row in pairs if not is_missing(key)]
+    found = dict(there)
+    if len(found) < len(there):
+        twice = next(key for key, times in Counter(key for key, _ in there).items() if times > 1)
+        raise ValueError(f"{noun}_features has {noun} {cite(twice)} in more than one row.")
     return found
+
+
+class IdPlace(NamedTuple):
+    """Where the ids of a frame are: in a column, or in the index."""
+
+    is_column: bool
+    column: Any = None
+
+
+def find_ids(
+    held: Mapping[Any, Sequence[Any]], index: Any, ids: Sequence[Hashable], column: Any
+) -> IdPlace | None:
+    """Find where a frame of features has its ids; None if that cannot be told.
+
+    It is the column that is named as that of the ratings, or else the index or the first column:
+    whichever has more of the rated ids, and at least half of them, each once. An index that is no
+    more than row numbers holds ids only where those of the ratings are row numbers, too.
+
+    Examples
+    --------
+    >>> find_ids({"genre": ["x", "y"], "movieId": [7, 9]}, None, [7], "movieId")
+    IdPlace(is_column=True, column='movieId')
+    >>> find_ids({"film": [7, 9], "genre": ["x", "y"]}, range(2), [7], "movieId").column
+    'film'
+    >>> find_ids({"genre": ["x", "y"]}, range(2), [7], "movieId") is None
+    True
+    """
+    if index is not None and column is not None and getattr(index, "name", None) == column:
+        return IdPlace(False)
+    if column in held:
+        return IdPlace(True, column)
+    first = next(iter(held), None)
+    in_first = _share_found(held.get(first, ()), ids)
+    rows = [] if index is None else list(index)
+    is_numbered = rows == list(range(len(rows))) and list(ids) != list(range(len(ids)))
+    in_index = 0.0 if is_numbered else _share_found(rows, ids)
+    if max(in_index, in_first) < 0.5 or (in_index == in_first and rows != held[first]):
+        return None
+    return IdPlace(True, first) if in_first >= in_index else IdPlace(False)
+
+
+def _share_found(keys: Sequence[Any], ids: Sequence[Hashable]) -> float:
+    """Return the share of ids that are among keys; 0 where a key occurs twice."""
+    there = [key for key in map(plain, keys) if isinstance(key, Hashable) and not is_missing(key)]
+    found = set(there)
+    return sum(one in found for one in ids) / len(ids) if len(found) == len(there) else 0.0
 
 
 def _as_row(row: Any) -> dict[str, Any]:

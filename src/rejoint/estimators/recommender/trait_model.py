@@ -296,10 +296,11 @@ class Tastes(NamedTuple):
         """Return the tastes of some of the users."""
         return Tastes(self.points[:, users], self.variance[users], self.use[users])
 
-    def append(self, more: "Tastes") -> "Tastes":
+    def append(self, *more: "Tastes") -> "Tastes":
         """Return the tastes of these users and of some more."""
-        points = np.concatenate([self.points, more.points], axis=1)
-        rest = (np.concatenate(pair) for pair in zip(self[1:], more[1:], strict=True))
+        every = (self, *more)
+        points = np.concatenate([part.points for part in every], axis=1)
+        rest = (np.concatenate(parts) for parts in zip(*(part[1:] for part in every), strict=True))
         return Tastes(points, *rest)
 
 
@@ -535,12 +536,13 @@ class People(NamedTuple):
         tastes = None if self.tastes is None else self.tastes.take(users)
         return People(self.choices[:, users], tastes)
 
-    def append(self, more: "People") -> "People":
+    def append(self, *more: "People") -> "People":
         """Return these users and some more."""
-        choices = np.concatenate([self.choices, more.choices], axis=1)
-        if self.tastes is None or more.tastes is None:
+        choices = np.concatenate([self.choices, *(part.choices for part in more)], axis=1)
+        tastes = [part.tastes for part in more if part.tastes is not None]
+        if self.tastes is None or len(tastes) < len(more):
             return People(choices, None)
-        return People(choices, self.tastes.append(more.tastes))
+        return People(choices, self.tastes.append(*tastes))
 
 
 @dataclass(frozen=True)

@@ -36,11 +36,12 @@ function shell(text) {
 /** Questions, as text, asked of the model. */
 export function askPython(model, questions) {
   const calls = questions.map((query) => `print(p.ask(${text(query)}))\n`).join("");
-  return `import rejoint as rj\n\np = rj.load(${file(model)})\n${calls}`;
+  return `import rejoint as rj\n\np = ${load(model)}\n${calls}`;
 }
 
-function file(model) {
-  return text(model.source ?? "model.rejoint");
+/** The model that answers: of the file of an imputer or a recommender, its joint. */
+function load(model) {
+  return `rj.load(${text(model.source ?? "model.rejoint")})${model.is_estimator ? ".pmf_" : ""}`;
 }
 
 /** Every variable given the evidence. */
@@ -58,7 +59,7 @@ export function python(model, call, evidence) {
   const given = evidence.size ? `given = ${pythonGiven(model, evidence)}\n` : "";
   return (
     (soft ? "import numpy as np\n" : "") +
-    `import rejoint as rj\n\np = rj.load(${file(model)})${model.ensemble ? ".pmf" : ""}\n` +
+    `import rejoint as rj\n\np = ${load(model)}${model.ensemble ? ".pmf" : ""}\n` +
     given +
     `p.${call(evidence.size ? "given=given" : "")}\n`
   );

@@ -70,8 +70,11 @@ export function formatInterval(value, low, high) {
   const numbers = [value, low, high];
   if (!numbers.every(Number.isFinite) || !(high > low)) return numbers.map(formatNumber);
   const largest = Math.max(...numbers.map(Math.abs));
-  if (!(SMALL <= largest && largest < LARGE))
-    return numbers.map((x) => (x === 0 ? "0" : x.toExponential(1).replace("+", "")));
+  if (!(SMALL <= largest && largest < LARGE)) {
+    const last = tens(high - low) - 1;
+    const decimals = (/** @type {number} */ x) => Math.min(Math.max(tens(x) - last, 1), MOST_DECIMALS);
+    return numbers.map((x) => (x === 0 ? "0" : x.toExponential(decimals(x)).replace("+", "")));
+  }
   return numbers.map((x) => rounded(x, Math.max(lastPlace(value, low, high), -MOST_DECIMALS)));
 }
 
