@@ -128,8 +128,8 @@ def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[
     Where the model misfits, draws are too near to each other in how variables depend: weights and
     columns are drawn again, given the classes of the records, with a variance that spends the
     degrees of freedom which the misfit asks for. Shares of single variables, which the model meets,
-    differ as those of so many records do. (Bounds are centered on the answer, so that draws need
-    not be moved.)
+    vary as shares that are counted in as many records do. (Bounds are centered on the answer, so
+    that draws need not be moved.)
     """
     misfit, rng = finished.misfit, np.random.default_rng(0)
     if misfit is None or finished.shift is None:
