@@ -537,7 +537,8 @@ def _parse_by_polars(data: bytes, layout: RowLayout, rows: int, quoted: bool) ->
             columns=list(layout.wanted),
             separator=layout.delimiter,
             quote_char='"' if quoted else None,
-            infer_schema_length=0,  # all columns are text
+            # The first row would say how many columns there are, even if it is too long.
+            schema={str(n): pl.String for n in range(layout.cells)},
         )
     except pl.exceptions.PolarsError as error:
         raise UnusualText from error
