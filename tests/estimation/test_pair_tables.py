@@ -400,6 +400,19 @@ def test_cells_that_are_missing_more_often_are_scaled_by_their_own_share():
     np.testing.assert_allclose(held[0], 1.0, atol=0.06)
 
 
+def test_gaps_allow_for_cells_that_few_records_hold():
+    """A table as accurate as one of few records is compared as one of few."""
+    even = Model.of([1.0], [[[0.5], [0.5]]] * 2)
+    shares = pair_shares(even) * (1.0 + 0.1 * np.kron(1 - np.eye(2), [[1, -1], [-1, 1]]))
+    many, few = 10_000.0 * (1.0 - np.eye(2)), 100.0 * (1.0 - np.eye(2))
+    behind = np.where(apart(even.layout), 100.0, 0.0)
+    found = [
+        excess(PairTables(even.layout, shares, *own), even, 5.0)[0, 1]
+        for own in ((many,), (many, behind), (few,))
+    ]
+    assert found[0] > 0.0 > found[1] == found[2]
+
+
 def test_missing_cells_give_a_table_its_own_number_of_records():
     """Filled tables are scaled up so that they vary as those of the records that hold both."""
     truth = random_model(np.random.default_rng(8), (2, 2, 2), 2)

@@ -94,8 +94,9 @@ class PairTables:
     @cached_property
     def sizes(self) -> FloatArray:
         """Records behind each cell, (L, L)."""
-        size = expand_blocks(self.layout, self.records)
-        return size if self.behind is None else self.behind
+        if self.behind is not None:
+            return self.behind
+        return expand_blocks(self.layout, self.records)
 
     @cached_property
     def counts(self) -> FloatArray:
@@ -606,13 +607,13 @@ def excess(tables: PairTables, model: Model, errors: float) -> FloatArray:
 
     Chance is the mean of the statistic and some standard deviations.
     """
-    layout, records = tables.layout, tables.records
+    layout, size = tables.layout, tables.sizes
     found = pair_shares(model)
-    common = found * expand_blocks(layout, records) >= 1.0
-    gap = (tables.shares - found) ** 2 / np.maximum(found, 1e-300) * common
+    common = found * size >= 1.0
+    gap = size * (tables.shares - found) ** 2 / np.maximum(found, 1e-300) * common
     freedom = np.maximum(block_sums(layout, common.astype(float)) - 1.0, 1.0)
     chance = freedom + errors * np.sqrt(2.0 * freedom)
-    return np.asarray(records * block_sums(layout, gap) - chance)
+    return np.asarray(block_sums(layout, gap) - chance)
 
 
 def move(
@@ -730,20 +731,21 @@ def find_gaps(
     """
     layout, names = data.layout, data.domain.names
     beyond = excess(tables, model, policy.gap_errors)
-    order = sorted(combinations(range(len(names)), 2), key=lambda pair: -beyond[pair])
-    pairs = [pair for pair in order[: policy.gaps_kept] if beyond[pair] > 0.0]
+    every = np.stack(np.triu_indices(len(names), 1), axis=1)
+    order = every[np.argsort(-beyond[tuple(every.T)], kind="stable")]
+    worst = [(int(i), int(j)) for i, j in order[: policy.gaps_kept]]
+    pairs = [pair for pair in worst if beyond[pair] > 0.0]
     found = []
     shares = pair_shares(model)
     for pair in pairs:
         block = tuple(layout.rows(n) for n in pair)
         given, own = tables.shares[block], shares[block]
         found.append((beyond[pair], make_gap(data, pair, given, own, tables.records[pair])))
-    # Identical records stand together, so that rows at even steps are like all of them.
     rows = slice(None, None, -(-len(data.weight) // TRIPLE_ROWS))
     weight, total = data.weight[rows], float(data.weight[rows].sum())
     table = data.table(rows)
     whole = np.asarray((table >= 0).all(axis=0))
-    chosen = [n for n in dict.fromkeys(n for pair in order for n in pair) if whole[n]]
+    chosen = [n for n in dict.fromkeys(order.ravel().tolist()) if whole[n]]
     chosen = sorted(chosen[:MOST_IN_TRIPLES])
     codes = dict(zip(chosen, table[:, chosen].T.astype(np.intp), strict=True))
     for triple in combinations(chosen, 3):

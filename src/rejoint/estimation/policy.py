@@ -174,7 +174,8 @@ class Policy:
     # Whether what answers is moved towards the tables, and draws are spread by what they demand:
     # the argument ``agreement`` of `estimate`. The tables are looked at either way.
     agreement: bool = True
-    # Levels of all variables beyond which tables are not looked at.
+    # Levels of all variables beyond which nothing is moved, and tables of some variables only are
+    # looked at: those that tell most for each level, with this many levels together.
     pair_levels: int = 1000
     # Records x levels squared beyond which tables are of a sample of the records.
     pair_cells: float = 4e10

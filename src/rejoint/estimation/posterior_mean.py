@@ -158,10 +158,10 @@ def draw_again(data: Data, draw: Draw, heat: float, rng: np.random.Generator) ->
 def draw_shares(data: Data, model: Model, count: int, rng: np.random.Generator) -> FloatArray:
     """Draw shares of single variables around a model's: those of records drawn again, (count, L).
 
-    The prior of columns is centered on the shares that the records show. To draws this center is
-    certain, as if as many more records had been seen as all columns have pseudo-counts, which in
-    small samples are more than the records. What is drawn here has the noise of the records alone,
-    the same in all variables of a record (the Bayesian bootstrap).
+    The prior of columns is centered on the shares that the records show. Posterior draws treat this
+    center as certain: its pseudo-counts act as further records, and in small samples outnumber the
+    records themselves. What is drawn here has the noise of the records alone, the same in all
+    variables of a record (the Bayesian bootstrap).
 
     Examples
     --------
