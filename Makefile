@@ -21,7 +21,7 @@ BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cp
 SKLEARN_CHECKS := tests/estimators -k scikit_learn
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test fuzz tables interrupts sklearn lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables docs screenshots paper paper-fast clean help
+.PHONY: demo test fuzz tables interrupts sklearn lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables figures docs screenshots paper paper-fast clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from incomplete records
 	@$(BIN)/rejoint demo --output demo
@@ -72,7 +72,7 @@ bench: $(VENV)/bench.stamp  ## hot paths beside NumPy, peers and the machine's l
 	@$(BIN)/python -u -m benchmarks.speed
 
 bench-scripts: $(VENV)/bench.stamp  ## the other benchmarks: each script prints its own table
-	@set -- $$(ls benchmarks/[a-z]*.py | grep -v models.py); \
+	@set -- $$(ls benchmarks/[a-z]*.py | grep -v -e models.py -e figures.py); \
 	[ $$# -gt 0 ] || { echo "There are no benchmarks yet (benchmarks/*.py)."; exit 0; }; \
 	for script in "$$@"; do echo "== $$script"; $(BIN)/python "$$script"; done
 
@@ -88,6 +88,9 @@ bench-classify: $(VENV)/bench.stamp  ## the paper's seven sets against scikit-le
 
 bench-tables: $(VENV)/bench.stamp  ## joints from nothing but tables, against ipfn and mbi
 	@$(BIN)/python -m benchmarks.tables_only
+
+figures: $(VENV)/bench.stamp  ## one sheet of figures beside stored ones, worse ones marked (minutes)
+	@$(BIN)/python benchmarks/figures.py
 
 docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

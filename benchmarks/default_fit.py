@@ -69,8 +69,14 @@ def load(name: str, folder: Path) -> tuple[rj.Records, rj.Records]:
             records = rj.Records.of(frame)
         else:
             records = rj.Records.of(getattr(rj.datasets, name)())
-        order = np.random.default_rng(0).permutation(len(records.codes))
-        codes, cut = records.codes[order], len(order) * 4 // 5
+        return parted(records)
+    return rj.Records(records.domain, codes[:cut]), rj.Records(records.domain, codes[cut:])
+
+
+def parted(records: rj.Records) -> tuple[rj.Records, rj.Records]:
+    """Four fifths to learn from, and a fifth that judges."""
+    order = np.random.default_rng(0).permutation(len(records.codes))
+    codes, cut = records.codes[order], len(order) * 4 // 5
     return rj.Records(records.domain, codes[:cut]), rj.Records(records.domain, codes[cut:])
 
 

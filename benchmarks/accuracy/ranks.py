@@ -10,6 +10,8 @@ from benchmarks.models import random_pmf
 
 import rejoint as rj
 
+Draw = Callable[[np.random.Generator], rj.LowRankPMF]
+
 
 def found_ranks(models: int = 20, rank: int = 5, size: int = 100_000) -> None:
     """Print, for random models of the paper's size, the rank chosen and its error by the true's."""
@@ -57,11 +59,19 @@ def mixture(levels: list[int], rng: np.random.Generator, weight: float) -> rj.Lo
     return rj.LowRankPMF(rng.dirichlet(np.full(rank, weight)), factors)
 
 
-KINDS: dict[str, tuple[int, Callable[[np.random.Generator], rj.LowRankPMF]]] = {
+KINDS: dict[str, tuple[int, Draw]] = {
     "weights Dirichlet(5)": (30, balanced),
     "weights Dirichlet(1)": (12, lambda rng: balanced(rng, 1.0)),
     "five variables of ten levels": (12, five),
 }
+
+
+def one_rank(draw: Draw, seed: int) -> tuple[int, rj.LowRankPMF, int]:
+    """The rank found for a model of 3 to 25 classes, the model, and how many records it had."""
+    rng = np.random.default_rng(seed)
+    truth, size = draw(rng), int(rng.integers(10_000, 40_001))
+    data = truth.sample(size, random_state=rng)
+    return rj.rank.select(data, random_state=seed).rank, truth, size
 
 
 def true_ranks(first: int = 0, share: float = 1.0) -> None:
@@ -69,11 +79,8 @@ def true_ranks(first: int = 0, share: float = 1.0) -> None:
     for kind, (models, draw) in KINDS.items():
         off = []
         for seed in range(first, first + round(share * models)):
-            rng = np.random.default_rng(seed)
-            truth, size = draw(rng), int(rng.integers(10_000, 40_001))
-            data = truth.sample(size, random_state=rng)
             begun = process_time()
-            found = rj.rank.select(data, random_state=seed).rank
+            found, truth, size = one_rank(draw, seed)
             off.append(found - truth.rank)
             print(
                 f"{kind}, seed {seed}: {len(truth.domain)} variables of {truth.domain.shape[0]} "

@@ -5,6 +5,7 @@ In the same runs: how many 90 % intervals of P(a | b, c) hold the truth.
 
 from collections.abc import Callable
 from time import process_time
+from typing import NamedTuple
 
 import numpy as np
 from benchmarks.accuracy.intervals import held
@@ -37,24 +38,44 @@ CASES: dict[str, tuple[Draw, int, int]] = {
 }
 
 
+class Untold(NamedTuple):
+    """A fit with the rank not told."""
+
+    rank: int
+    errors: tuple[float, float]  # with the rank not told, and at the true rank
+    held: list[bool]  # by intervals
+    seconds: float
+
+    @property
+    def ratio(self) -> float:
+        return self.errors[0] / self.errors[1]
+
+
+def one_model(draw: Draw, size: int, seed: int, questions: int = 60) -> Untold:
+    """Errors and intervals on one random model."""
+    rng = np.random.default_rng(seed)
+    truth, data = draw(rng, size)
+    begun = process_time()
+    found = rj.estimate(data, random_state=seed)
+    spent = process_time() - begun
+    known = rj.estimate(data, truth.rank, "bayes", agreement=False, random_state=seed)
+    errors = tuple(rj.metrics.tensor_error(truth, fit.pmf) for fit in (found, known))
+    own = list(held(truth, found, rng, questions, 0.9))
+    return Untold(found.selection.rank, errors, own, spent)
+
+
 def untold(first: int = 0, most: int | None = None, questions: int = 60) -> None:
     """Print the ratio of errors and the share of intervals that hold the truth."""
     for name, (draw, size, models) in CASES.items():
         ratios, hits = [], []
         for seed in range(first, first + min(models, most or models)):
-            rng = np.random.default_rng(seed)
-            truth, data = draw(rng, size)
-            begun = process_time()
-            found = rj.estimate(data, random_state=seed)
-            spent = process_time() - begun
-            known = rj.estimate(data, truth.rank, "bayes", agreement=False, random_state=seed)
-            errors = [rj.metrics.tensor_error(truth, fit.pmf) for fit in (found, known)]
-            own = list(held(truth, found, rng, questions, 0.9))
-            ratios.append(errors[0] / errors[1])
-            hits += own
+            one = one_model(draw, size, seed, questions)
+            ratios.append(one.ratio)
+            hits += one.held
             print(
-                f"{name}, seed {seed}: rank {found.selection.rank}, error {errors[0]:.4f} = "
-                f"{ratios[-1]:.3f} x {errors[1]:.4f}, intervals {np.mean(own):.3f}, {spent:.1f} s",
+                f"{name}, seed {seed}: rank {one.rank}, error {one.errors[0]:.4f} = "
+                f"{one.ratio:.3f} x {one.errors[1]:.4f}, intervals {np.mean(one.held):.3f}, "
+                f"{one.seconds:.1f} s",
                 flush=True,
             )
         print(
