@@ -232,7 +232,27 @@ def test_tiny_soft_evidence_does_not_vanish():
 def test_a_number_in_a_bin_is_read_as_the_bin_and_said():
     answer = P.ask("P(a | age = 20)")
     np.testing.assert_allclose(answer.value, P.marginal("a", {"age": 20}), atol=ROUNDING)
-    assert answer.notes == ("Bins of age: 20 as [18, 40).",)
+    assert str(answer).startswith("P(a | age in [18, 40))\n")
+    assert str(answer.query) == "P(a | age = 20)" and answer.notes == ()
+    assert "age in [18, 40)" in answer._repr_html_()
+
+
+def test_headlines_name_the_bins_that_are_answered_for():
+    texts = {
+        "P(age = 55)": "P(age in [40, 65]) = ",
+        "P(age != 55)": "P(age not in [40, 65]) = ",
+        "P(age in {3, 4})": "P(age in [0, 18)) = ",
+        "P(age in {3, 20})": "P(age in {[0, 18), [18, 40)}) = ",
+        "P(a = x | age ~ {3: 1, 20: 0.5})": "P(a = x | age ~ {[0, 18): 1, [18, 40): 0.5}) = ",
+        'P(age = "[0, 18)")': 'P(age = "[0, 18)") = ',
+        "P(stars = 4)": "P(stars = 4) = ",
+    }
+    for text, headline in texts.items():
+        assert str(P.ask(text)).startswith(headline)
+    open_ended = rj.Domain((rj.Variable("age", (rj.Bin(-np.inf, 18), rj.Bin(18, np.inf))),))
+    p = rj.LowRankPMF([1.0], [[[0.25], [0.75]]], open_ended)
+    assert str(p.ask("P(age = 5)")) == "P(age < 18) = 0.25"
+    assert str(p.ask("P(age != 5)")) == "P(not age < 18) = 0.75"
 
 
 def test_unlikely_evidence_gets_a_remark():

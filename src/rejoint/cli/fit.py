@@ -18,9 +18,13 @@ from rejoint.cli.output import (
     show_table,
 )
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.estimate import Request, choose_solver, estimate
-from rejoint.estimation.forecast import TYPICAL, forecast
-from rejoint.estimation.gibbs import Bayes
+from rejoint.estimation.estimate import (
+    TYPICAL_RANK,
+    Request,
+    choose_solver,
+    estimate,
+    fit_memory,
+)
 from rejoint.explorer.document import pair_fit
 from rejoint.io.atomic import scratch_folder
 from rejoint.io.fit_notes import fit_notes, plain_design
@@ -30,7 +34,7 @@ from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import pack_aside
 from rejoint.solver.result import FitResult
-from rejoint.text import duration_range, format_bytes, plural
+from rejoint.text import format_bytes, plural
 
 #: Bytes of files beyond which they are read part by part unless the user says otherwise.
 BIG = 300_000_000
@@ -175,22 +179,20 @@ def _mass(part: Records) -> float:
 
 def _tell(records: Records, rank: int | None, solver: str, as_json: bool) -> None:
     data = InMemory.of(records)
-    classes = rank or TYPICAL
-    chosen, why = choose_solver(data, classes, Request(solver=solver))
-    found = forecast(data, rank, draws=isinstance(chosen, Bayes))
+    classes = rank or TYPICAL_RANK
+    _, why = choose_solver(data, classes, Request(solver=solver))
+    memory = fit_memory(data, classes)
     if as_json:
         echo_json(
             {
                 "records": len(records),
                 "variables": {v.name: {"kind": v.kind, "levels": v.levels} for v in records.domain},
-                "memory": found.memory,
-                "seconds": [found.low, found.high],
+                "memory": memory,
             }
         )
         return
     number = format_classes(rank) if rank else f"an unknown number of classes (say {classes})"
     echo(
-        f"A fit of {number} takes about {format_bytes(found.memory)} of memory and "
-        f"{duration_range(found.low, found.high)} of computing. {in_options(why)} "
+        f"A fit of {number} takes about {format_bytes(memory)} of memory. {in_options(why)} "
         "Nothing was fitted."
     )

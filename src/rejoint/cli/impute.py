@@ -184,9 +184,10 @@ def unused(name: str, names: Sequence[str]) -> str:
 def _find_missing(
     imputer: "JointImputer", raw: RawTable, table: Mapping[str, Any]
 ) -> dict[str, NDArray[np.bool_]]:
-    """Return which cells of the columns that the model knows are empty."""
+    """Return which cells of the columns that the model knows are to be filled."""
     known = imputer.pmf_.domain
-    found = {name: raw.gone(name) for name in table if name in known}
+    applies = imputer._gaps(table)
+    found = {name: raw.gone(name) & applies[name] for name in table if name in known}
     if not found:
         raise ValueError(
             f"No column of the data ({show(raw.names)}) is one of the model ({show(known.names)})."

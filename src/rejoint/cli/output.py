@@ -354,7 +354,8 @@ def record_rows(records: Records, numbers: bool = False) -> Iterator[list[Any]]:
     for variable in records.domain:
         binned = variable.kind == "binned"
         levels = variable.representatives if binned and numbers else variable.levels
-        columns.append([*(str(x) if binned and not numbers else x for x in levels or ()), None])
+        labels = [str(x) if binned and not numbers else x for x in levels or ()]
+        columns.append([*labels, *[None] * (len(variable) - len(labels)), None])
     for row in records.codes.tolist():
         yield [levels[code] for levels, code in zip(columns, row, strict=True)]
 

@@ -13,7 +13,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.infer import Bins
+from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import Records
 
 
@@ -24,6 +24,8 @@ def remove_cells(
     kinds: Mapping[Any, Kind] | None = None,
     levels: Mapping[Any, Sequence[Level]] | None = None,
     bins: Bins = None,
+    not_applicable: NotApplicable = "auto",
+    missing_level: Sequence[Any] = (),
     random_state: int | np.random.Generator | None = None,
 ) -> Records:
     """Remove values of records completely at random.
@@ -34,7 +36,7 @@ def remove_cells(
         The records; they are not changed.
     share : float
         Probability that a value is removed, between 0 and 1.
-    kinds, levels, bins
+    kinds, levels, bins, not_applicable, missing_level
         What is declared about columns; see :meth:`Records.of`.
     random_state : int, Generator or None
         Seed or source of the randomness.
@@ -54,7 +56,9 @@ def remove_cells(
     """
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"share is the probability that a cell is removed, 0 to 1; got {share}.")
-    records = Records.of(data, kinds=kinds, levels=levels, bins=bins)
+    declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+    declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
+    records = Records.of(data, **declared)
     rng = np.random.default_rng(random_state)
     gone = rng.random(records.codes.shape) < share
     return replace(records, codes=np.where(gone, records.codes.dtype.type(-1), records.codes))

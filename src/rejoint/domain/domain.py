@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.labels import Bin, Level
-from rejoint.domain.variable import Variable
+from rejoint.domain.variable import EmptyCells, Variable
 from rejoint.text import cite, nearest, show
 
 
@@ -224,6 +224,9 @@ def _variable_to_json(variable: Variable) -> dict[str, Any]:
         plain["representatives"] = list(variable.representatives)
     if variable.contents is not None:
         plain["contents"] = [[_plain_pair(pair) for pair in each] for each in variable.contents]
+    if variable.empty is not None:
+        levels = [_level_to_json(level) for level in variable.empty.levels]
+        plain["empty"] = {"parent": variable.empty.parent, "levels": levels}
     return plain
 
 
@@ -240,7 +243,17 @@ def _variable_from_json(plain: Mapping[str, Any]) -> Variable:
         plain["kind"],
         None if stand_ins is None else tuple(stand_ins),
         plain.get("contents"),
+        _empty_from_json(plain.get("empty")),
     )
+
+
+def _empty_from_json(plain: Mapping[str, Any] | None) -> EmptyCells | None:
+    if plain is None:
+        return None
+    parent = plain["parent"]
+    if not (parent is None or isinstance(parent, str)):
+        raise TypeError(f"the parent {cite(parent)} is not a name")
+    return EmptyCells(parent, tuple(_level_from_json(level) for level in plain["levels"]))
 
 
 def _level_to_json(level: Level) -> Any:

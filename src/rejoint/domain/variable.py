@@ -1,7 +1,7 @@
 """Variable: one discrete quantity, its levels, and the way from labels to codes and back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -109,8 +109,10 @@ def unknown_text(
     return f"Variable {cite(name)}: {cells} with {what}, {outcome}: {labels}."
 
 
-def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unknown | None]:
-    """Return the code of each cell (-1 where missing or unknown) and what was unknown.
+def encode_column(
+    levels: tuple[Level, ...], column: Column, unknown_code: int = -1
+) -> tuple[Codes, Unknown | None]:
+    """Return the code of each cell, -1 where it is missing, and what was unknown.
 
     Examples
     --------
@@ -121,14 +123,15 @@ def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unk
     if isinstance(column, Coded):
         found = _of_labels(levels, codes, column)
     elif isinstance(levels[0], Bin):
-        found = bin_codes(levels, column.floats())  # type: ignore[arg-type]
+        bins = tuple(level for level in levels if isinstance(level, Bin))
+        found = bin_codes(bins, column.floats())
     else:
         found = _of_numbers(codes, column)
     strange = found == -2
     unknown = _unknown(column, strange) if strange.any() else None
     dtype = code_dtype(len(levels))
     if unknown is not None:
-        found = np.where(strange, -1, found)
+        found = np.where(strange, unknown_code, found)
     return found.astype(dtype, copy=False), unknown
 
 
@@ -147,7 +150,7 @@ def code_of(levels: tuple[Level, ...], codes: Mapping[Level, int], label: Level)
         return code
     if isinstance(label, str):
         return next((i for i, level in enumerate(levels) if str(level) == label), -2)
-    return next((i for i, level in enumerate(levels) if label in level), -2)  # type: ignore[operator]
+    return next((i for i, x in enumerate(levels) if isinstance(x, Bin) and label in x), -2)
 
 
 def _of_labels(levels: tuple[Level, ...], codes: Mapping[Level, int], column: Coded) -> Codes:
@@ -213,6 +216,35 @@ def _unknown(column: Column, strange: NDArray[np.bool_]) -> Unknown:
     return Unknown(labels, int(strange.sum()), row)
 
 
+class EmptyCells(NamedTuple):
+    """Which empty cells of a column are the last level of its variable.
+
+    Parameters
+    ----------
+    parent : str, optional
+        Another variable; without one, every empty cell is the last level.
+    levels : tuple of levels
+        Levels of the parent at which the variable does not apply: an empty cell of a record with
+        one of them is the last level, any other one is unknown.
+
+    Examples
+    --------
+    >>> str(EmptyCells("work", ("no", "retired"))), str(EmptyCells("where", ("office",)))
+    ('work in {no, retired}', 'where = office')
+    """
+
+    parent: str | None = None
+    levels: tuple[Level, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the condition as the query language writes it."""
+        labels = ", ".join(map(str, self.levels))
+        return f"{self.parent} " + (f"= {labels}" if len(self.levels) == 1 else f"in {{{labels}}}")
+
+
+#: Labels of the last level: of cells to which a variable does not apply, and of all empty cells.
+DOES_NOT_APPLY, MISSING_LEVEL = "does not apply", "missing"
+
 Kind = Literal["nominal", "ordinal", "binned"]
 HandleUnknown = Literal["missing", "error"]
 
@@ -239,6 +271,9 @@ class Variable:
     contents : sequence of sequences of (value, weight), optional
         Binned variables only: values seen in each bin, by which a comparison divides its
         probability. At most 20 of each bin are kept of data.
+    empty : EmptyCells, optional
+        Which empty cells are the last level, "does not apply". That level has no place in the
+        order of the others, and no number.
 
     Examples
     --------
@@ -254,24 +289,67 @@ class Variable:
     kind: Kind = "nominal"
     representatives: tuple[float, ...] | None = None
     contents: Contents | None = field(default=None, repr=False)
+    empty: EmptyCells | None = field(default=None, repr=False)
     _codes: dict[Level, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_text(str(self.name), "Variable", MOST_TEXT)
         levels = checked_levels(self.name, self.levels)
         kind = "binned" if any(isinstance(level, Bin) for level in levels) else self.kind
-        stand_ins = checked_representatives(self.name, levels, kind, self.representatives)
+        values = levels if self.empty is None else levels[:-1]
+        if not values:
+            raise ValueError(f"Variable {cite(self.name)} needs a level besides {cite(levels[0])}.")
+        stand_ins = checked_representatives(self.name, values, kind, self.representatives)
         object.__setattr__(self, "name", str(self.name))
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "representatives", stand_ins)
-        contents = checked_contents(self.name, levels, kind, self.contents)
+        contents = checked_contents(self.name, values, kind, self.contents)
         object.__setattr__(self, "contents", contents)
         object.__setattr__(self, "_codes", {level: i for i, level in enumerate(levels)})
 
     def __len__(self) -> int:
         """Return the number of levels."""
         return len(self.levels)
+
+    @property
+    def values(self) -> tuple[Level, ...]:
+        """The levels that a cell can hold: all but the last one where that is of empty cells.
+
+        Examples
+        --------
+        >>> Variable("age", (1, 2)).with_empty(EmptyCells("a", ("x",))).values
+        (1, 2)
+        """
+        return self.levels if self.empty is None else self.levels[:-1]
+
+    @property
+    def scale(self) -> int:
+        """The number of leading levels that have an order; 0 if the variable is nominal.
+
+        Examples
+        --------
+        >>> age = Variable("age", (1, 2, "missing"), "ordinal", empty=EmptyCells())
+        >>> age.scale, Variable("smoke", ("yes", "no")).scale
+        (2, 0)
+        """
+        return 0 if self.kind == "nominal" else len(self.values)
+
+    def with_empty(self, empty: EmptyCells | None) -> "Variable":
+        """Return the variable with a last level for empty cells, or with none.
+
+        Examples
+        --------
+        >>> Variable("sex", ("F", "M")).with_empty(EmptyCells("where", ("office",))).levels
+        ('F', 'M', 'does not apply')
+        """
+        levels = self.values
+        if empty is not None:
+            label = MISSING_LEVEL if empty.parent is None else DOES_NOT_APPLY
+            while label in levels:
+                label += " (empty)"
+            levels = (*levels, label)
+        return replace(self, levels=levels, empty=empty)
 
     def encode(self, column: Any, *, handle_unknown: HandleUnknown = "missing") -> Codes:
         """Turn labels into codes; missing cells are -1.
@@ -356,7 +434,7 @@ Domain or leave the cell empty.
 
     @property
     def numeric(self) -> NDArray[np.float64]:
-        """The value of each level as a number; its representative where binned.
+        """The number of each of `values`; its representative where binned.
 
         Examples
         --------
@@ -367,19 +445,33 @@ Domain or leave the cell empty.
         """
         if self.representatives is not None:
             return np.array(self.representatives)
-        words = [level for level in self.levels if not is_number(level)]
+        words = [level for level in self.values if not is_number(level)]
         if words:
             raise ValueError(
                 f"Variable {cite(self.name)} has levels that are not numbers ({show(words)}): "
                 "it has a mode, but no mean or other expectation."
             )
         try:
-            return np.array(self.levels, dtype=np.float64)
+            return np.array(self.values, dtype=np.float64)
         except OverflowError:
             raise ValueError(
                 f"Variable {cite(self.name)} has levels beyond 1.8e308, which no mean can be taken "
                 "of."
             ) from None
+
+    def mean(self, shares: NDArray[np.float64]) -> float:
+        """Return the mean of the numbers under shares of all levels, over cells that have one.
+
+        Examples
+        --------
+        >>> income = Variable("income", (1, 3)).with_empty(EmptyCells("work", ("no",)))
+        >>> income.mean(np.array([0.2, 0.2, 0.6]))
+        2.0
+        """
+        numbers = self.numeric
+        if self.empty is not None:
+            shares = shares[:-1] / shares[:-1].sum()
+        return float(numbers @ shares)
 
     def quantile(self, shares: NDArray[np.float64], q: Any) -> Any:
         """Return the smallest value whose share, with all below it, is at least ``q``.
@@ -387,7 +479,7 @@ Domain or leave the cell empty.
         Parameters
         ----------
         shares : array of float
-            Probability of each level.
+            Probability of each level; that of empty cells does not count.
         q : float or array of float
             Between 0 and 1. An array gives an array.
 
@@ -404,6 +496,7 @@ Domain or leave the cell empty.
             raise ValueError(f"q must be between 0 and 1, got {cite(q)}.")
         pairs = [((value, 1.0),) for value in self.numeric.tolist()]
         values, mass = [], []
+        shares = shares[: len(pairs)]
         for share, within in zip(shares.tolist(), self.contents or pairs, strict=True):
             total = sum(weight for _, weight in within)
             values += [value for value, _ in within]

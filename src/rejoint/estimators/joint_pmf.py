@@ -15,7 +15,7 @@ from rejoint.domain.labels import Bin, Level
 from rejoint.domain.variable import Kind
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, estimate, fit_data
-from rejoint.estimation.ordinal_smoothing import Smooth
+from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.partial_fit import PartialFit
 from rejoint.estimators.sklearn_input import (
     accept_mixed_columns,
@@ -33,7 +33,7 @@ from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.select import select
 from rejoint.records.frames import Backend, choose_backend
-from rejoint.records.infer import Bins
+from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.records.survey_design import WeightArguments
@@ -79,7 +79,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     smooth : "auto", bool or list of names
         Ordinal or binned columns whose neighboring levels inform each other; True for all of them,
         and so is ``"auto"`` with the solvers ``"auto"``, ``"map"`` and ``"bayes"``.
-    kinds, levels, bins
+    kinds, levels, bins, not_applicable, missing_level
         What is declared about columns; see :meth:`Records.of`.
     agreement : bool
         Whether answers are moved towards tables that the records contradict; see
@@ -144,6 +144,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         levels: Mapping[Any, Sequence[Level]] | None = None,
         bins: Bins = None,
         agreement: bool = True,
+        not_applicable: NotApplicable = "auto",
+        missing_level: Sequence[Any] = (),
     ) -> None:
         self.rank = rank
         self.solver = solver
@@ -155,6 +157,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.levels = levels
         self.bins = bins
         self.agreement = agreement
+        self.not_applicable = not_applicable
+        self.missing_level = missing_level
 
     def fit(
         self,

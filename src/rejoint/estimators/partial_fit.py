@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em, rescale
 from rejoint.estimation.estimate import drop_empty
 from rejoint.estimation.priors import first_concentrations
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult

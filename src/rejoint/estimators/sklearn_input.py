@@ -17,6 +17,9 @@ from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords, as_records
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
 
+#: Parameters of estimators that say what columns are; see :meth:`Records.of`.
+DECLARED = ("kinds", "levels", "bins", "not_applicable", "missing_level")
+
 
 def read(
     estimator: Any, X: Any, weights: WeightArguments = NO_WEIGHTS, *, reset: bool
@@ -35,7 +38,7 @@ def read_new(estimator: Any, X: Any, weights: WeightArguments = NO_WEIGHTS) -> B
         weights.check_arrays("X has the columns of the model alone;")
     if not has_own_names(X):
         X, weights, _ = drop_weightless(X, weights)
-    declared = {name: getattr(estimator, name) for name in ("kinds", "levels", "bins")}
+    declared = {name: getattr(estimator, name) for name in DECLARED}
     return as_records(X, weights=weights, **declared)
 
 

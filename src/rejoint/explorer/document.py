@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
-from rejoint.estimation.data import InMemory
-from rejoint.estimation.pair_tables import count_pairs
+from rejoint.estimation.pair_shift import rake_table
 from rejoint.estimation.part_summary import summarize
 from rejoint.estimation.policy import DEFAULT
 from rejoint.explorer.page_tables import page_tables, plain_as_read
@@ -21,7 +20,7 @@ from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.marginals.compare import Fits, expected_distance
 from rejoint.marginals.marginals import Marginals
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.pmf.compact import compact
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
@@ -113,34 +112,18 @@ def _held(scan: Scan) -> Any:
     return scan if found is None else found
 
 
-def _shares(
-    pmf: LowRankPMF, records: Any, pairs: Sequence[tuple[int, int]]
-) -> Iterator[tuple[FloatArray, float]]:
-    """Shares of records in tables of two variables, and how many records hold both.
-
-    Missing values are filled by the model, as in the gaps that a fit names, where the records are
-    in memory and their levels not too many.
-    """
-    names, shape = pmf.domain.names, pmf.domain.shape
-    if isinstance(records, Scan) or sum(shape) > DEFAULT.pair_levels:
-        counted = Marginals.count(records, subsets=[(names[i], names[j]) for i, j in pairs])
-        yield from ((counted.shares(k), float(counted.totals[k])) for k in range(len(pairs)))
-        return
-    model = Model.of(pmf.mixture.weights, pmf.mixture.factors)
-    tables = count_pairs(InMemory.of(records), model, np.random.default_rng(0))
-    rows = tables.layout.rows
-    yield from ((tables.shares[rows(i), rows(j)], float(tables.records[i, j])) for i, j in pairs)
-
-
 def _compared(
     pmf: LowRankPMF, records: Any, pairs: Sequence[tuple[int, int]]
 ) -> Iterator[dict[str, Any]]:
-    for pair, (seen, number) in zip(pairs, _shares(pmf, records, pairs), strict=True):
-        names = [pmf.domain.names[n] for n in pair]
+    """Compare tables over the records that hold both variables, whose margins the model takes."""
+    subsets = [(pmf.domain.names[i], pmf.domain.names[j]) for i, j in pairs]
+    counted = Marginals.count(records, subsets=subsets)
+    for k, names in enumerate(subsets):
+        number, seen = float(counted.totals[k]), counted.shares(k)
         if number > 0:
-            expected = pmf.marginal(names)
+            expected = rake_table(pmf.marginal(names), seen)
             yield {
-                "names": names,
+                "names": list(names),
                 "distance": float(np.abs(seen - expected).sum() / 2),
                 "chance": expected_distance(expected, number),
                 "records": number,
@@ -322,7 +305,7 @@ def _variables(domain: Domain) -> list[dict[str, Any]]:
     listed: list[dict[str, Any]] = domain.to_json()["variables"]
     for plain, variable in zip(listed, domain.variables, strict=True):
         plain["labels"] = [str(level) for level in variable.levels]
-        numbers = all(is_number(level) for level in variable.levels)
+        numbers = all(is_number(level) for level in variable.values)
         if numbers or variable.representatives is not None:
             values = [float(value) for value in variable.numeric]
             plain["values"] = values if np.isfinite(values).all() else None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rejoint import io
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.estimation import estimate
-from rejoint.estimation.ordinal_smoothing import Smooth
+from rejoint.estimation.smoothing import Smooth
 from rejoint.explorer.document import document, pair_fit, verdict
 from rejoint.explorer.page_tables import bound_bars, list_published, read_evidence_pairs
 from rejoint.io.atomic import FileVersion

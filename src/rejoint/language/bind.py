@@ -2,19 +2,20 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Bin
+from rejoint.domain.labels import Bin, Contents
 from rejoint.domain.variable import Variable
 from rejoint.language.grammar import parse
 from rejoint.language.query import (
     Among,
+    Applies,
     Between,
     Condition,
     Item,
@@ -48,7 +49,7 @@ class BoundQuery:
     evidence_text : dict of int to str
         The evidence as it is written, by variable.
     notes : tuple of str
-        How labels were read, where that is not obvious.
+        How the question was read, where that is not obvious.
 
     Examples
     --------
@@ -121,8 +122,45 @@ class _Binder:
             if not isinstance(item, Name):
                 n = self._index(item.name)
                 texts[n] = f"{texts[n]}, {item}" if n in texts else str(item)
-        notes = tuple(levels.note for levels in self.levels.values() if levels.note)
+        notes = self._apply(asked, evidence, texts) if query.verb == "E" else ()
+        query = replace(query, headline=self._headline())
         return BoundQuery(query, self.text, asked, against, by, events, evidence, texts, notes)
+
+    def _apply(
+        self, asked: tuple[int, ...], evidence: dict[int, FloatArray], texts: dict[int, str]
+    ) -> tuple[str, ...]:
+        """Give a variable that a mean is asked of a value, and say so, if it may have none."""
+        (n,) = asked
+        variable = self.domain.variables[n]
+        if variable.empty is None:
+            return ()
+        has_value = np.arange(len(variable)) < len(variable.values)
+        evidence[n] = evidence[n] * has_value if n in evidence else has_value.astype(np.float64)
+        condition = str(Applies(Name(variable.name)))
+        texts[n] = f"{texts[n]}, {condition}" if n in texts else condition
+        return (f"The mean is over {who_has(variable)}.",)
+
+    def _headline(self) -> str:
+        """Return the question with the bins that it was answered for in place of numbers."""
+        shown: dict[str, Any] = {
+            part: tuple(map(self._in_bins, getattr(self.query, part)))
+            for part in ("asked", "given")
+        }
+        return str(replace(self.query, **shown))
+
+    def _in_bins(self, item: Item) -> Item | str:
+        read_as = {} if isinstance(item, Name) else self.levels[self._index(item.name)].read_as
+        if isinstance(item, Soft) and read_as:
+            pairs = (f"{read_as.get(x.text, str(x))}: {number}" for x, number in item.likelihoods)
+            return f"{item.name} ~ {{{', '.join(pairs)}}}"
+        if not isinstance(item, Among) or not any(x.text in read_as for x in item.labels):
+            return item
+        bins = list(dict.fromkeys(read_as.get(x.text, str(x)) for x in item.labels))
+        if len(bins) > 1:
+            return f"{item.name} {'not in' if item.negated else 'in'} {{{', '.join(bins)}}}"
+        if bins[0].startswith("["):
+            return f"{item.name} {'not in' if item.negated else 'in'} {bins[0]}"
+        return f"{'not ' if item.negated else ''}{item.name} {bins[0]}"
 
     def _split(self, items: Iterable[Item]) -> tuple[tuple[int, ...], dict[int, FloatArray]]:
         """Return variables without a value, and likelihoods of conditions; all conditions hold."""
@@ -245,12 +283,16 @@ class LevelMatcher:
                 continue
             if isinstance(condition, Among):
                 meets = self._among(condition)[self._owner]
+            elif isinstance(condition, Applies):
+                meets = self._has_value
             else:
                 meets = self._between(condition)
             found = np.where(meets != condition.negated, found, 0.0)
-        if self.variable.contents is None:
+            if isinstance(condition, Between):
+                found[~self._has_value] = 0.0  # it has no place in the order, negated or not
+        if self._contents is None:
             return found
-        masses = [np.array([mass for _, mass in each]) for each in self.variable.contents]
+        masses = [np.array([mass for _, mass in each]) for each in self._contents]
         whole = np.concatenate([mass / mass.sum() for mass in masses])
         shares = np.bincount(self._owner, weights=found * whole, minlength=len(self.variable))
         # A bin that is met as a whole is met exactly, whatever its shares add up to.
@@ -261,15 +303,26 @@ class LevelMatcher:
     @cached_property
     def _starts(self) -> NDArray[np.intp]:
         """Where the values of each bin begin."""
-        sizes = [len(each) for each in self.variable.contents or ()]
+        sizes = [len(each) for each in self._contents or ()]
         return np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.intp)]).astype(np.intp)
 
     @cached_property
     def _owner(self) -> NDArray[np.intp]:
         """The level of each value that conditions are looked up for: of each bin's contents."""
-        contents = self.variable.contents
+        contents = self._contents
         levels = np.arange(len(self.variable))
         return levels if contents is None else np.repeat(levels, [len(each) for each in contents])
+
+    @cached_property
+    def _contents(self) -> Contents | None:
+        """The contents of each level: NaN where it is no bin."""
+        contents, more = self.variable.contents, len(self.variable) - len(self.variable.values)
+        return None if contents is None else contents + (((np.nan, 1.0),),) * more
+
+    @cached_property
+    def _has_value(self) -> BoolArray:
+        """Which values are not of the level of empty cells."""
+        return np.asarray(self._owner < len(self.variable.values))
 
     def code(self, label: Label) -> int:
         """Return the position of the level that a label names; a number names the bin around it."""
@@ -291,14 +344,12 @@ class LevelMatcher:
             )
         return code
 
-    @property
-    def note(self) -> str:
-        """Which numbers were read as which bins, if any."""
-        if not self.read_as:
-            return ""
-        pairs = [f"{number} as {interval}" for number, interval in self.read_as.items()]
-        more = ", ..." if len(pairs) > 3 else ""
-        return f"Bins of {self.variable.name}: {', '.join(pairs[:3])}{more}."
+    def _value_code(self, label: Label) -> int:
+        """Return the position of a level that has a place in the order."""
+        code = self.code(label)
+        if code >= len(self.variable.values):
+            self._fail(f"{quote(label.text)} has no place in the order of the levels.", label)
+        return code
 
     def _fail(self, reason: str, label: Label) -> NoReturn:
         raise QueryError(reason, self.text, label.at)
@@ -333,9 +384,12 @@ class LevelMatcher:
             meets &= self._below(condition.high, inclusive=condition.high.included)
         return meets
 
+    @property
+    def _is_numeric(self) -> bool:
+        return len(self._by_number) == len(self.variable.values)
+
     def _check_order(self, condition: Between) -> None:
-        numbers = len(self._by_number) == len(self.variable)
-        if self.variable.kind == "nominal" and not numbers:
+        if not self.variable.scale and not self._is_numeric:
             name = self.variable.name
             raise QueryError(
                 f"{quote(name)} is nominal: its levels have no order to compare by. List the "
@@ -350,18 +404,19 @@ class LevelMatcher:
         number = _number(bound.label.text) if bound.label.number else None
         if number is not None and self.variable.kind == "binned":
             return self._bins_below(bound, number, inclusive)
-        if len(self._by_number) == len(self.variable):
+        if self._is_numeric:
             levels = list(self._by_number)  # as they are: whole numbers may exceed any float
-            limit = levels[self.code(bound.label)] if number is None else number
-            return np.array([x <= limit if inclusive else x < limit for x in levels])
-        places, code = self._owner, self.code(bound.label)
+            limit = levels[self._value_code(bound.label)] if number is None else number
+            below = [x <= limit if inclusive else x < limit for x in levels]
+            return np.pad(np.array(below), (0, len(self.variable) - len(levels)))
+        places, code = self._owner, self._value_code(bound.label)
         return places <= code if inclusive else places < code
 
     def _bins_below(self, bound: RangeEnd, number: float, inclusive: bool) -> BoolArray:
         bins = [level for level in self.variable.levels if isinstance(level, Bin)]
         below = np.array([_is_below(b, number, inclusive) for b in bins])
-        if (contents := self.variable.contents) is not None:
-            values = np.array([value for each in contents for value, _ in each])
+        if self._contents is not None:
+            values = np.array([value for each in self._contents for value, _ in each])
             return values <= number if inclusive else values < number
         above = np.array([_is_above(b, number, inclusive) for b in bins])
         cut = np.flatnonzero(~below & ~above)
@@ -373,7 +428,21 @@ class LevelMatcher:
                 f"{_way_out(split, number)}.",
                 bound.label,
             )
-        return below
+        return np.pad(below, (0, len(self.variable) - len(bins)))
+
+
+def who_has(variable: Variable) -> str:
+    """Return words for the records in which a variable has a value.
+
+    Examples
+    --------
+    >>> from rejoint.domain.variable import EmptyCells
+    >>> who_has(Variable("income", (1, 2)).with_empty(EmptyCells("work", ("no",))))
+    'those to whom income applies'
+    """
+    if variable.empty is None or variable.empty.parent is None:
+        return f"those with a value of {variable.name}"
+    return f"those to whom {variable.name} applies"
 
 
 def _is_below(interval: Bin, number: float, inclusive: bool) -> bool:

@@ -13,6 +13,7 @@
                | name ["not"] "in" "{" label {"," label} "}"
                | name order label | label order name order label | number order name
                | name "~" "{" label ":" number {"," label ":" number} "}"
+               | name ("applies" | "does" "not" "apply")
     order      = "<" | "<=" | ">" | ">="
     name, label = word | quoted
 
@@ -25,6 +26,7 @@ from rejoint.language.query import (
     RESERVED,
     VERBS,
     Among,
+    Applies,
     Between,
     Condition,
     Item,
@@ -195,6 +197,8 @@ class _Parser:
             return self.membership(left, negation)
         if self.sees("sign", *_ORDER):
             return self.order(left, negation)
+        if self.sees("word", "applies", "does"):
+            return self.applies(left, negation)
         if negation is not None:
             if self.sees("sign", "~"):
                 self.fail("Soft evidence (~) cannot be negated.", negation.at)
@@ -245,6 +249,16 @@ class _Parser:
             labels[self.label()] = None
         self.expect("}", ",")
         return Among(name, tuple(labels), negated)
+
+    def applies(self, left: Token, negation: Token | None) -> Condition:
+        name, negated = self.name(left), negation is not None
+        if self.take().text == "does":
+            for word in ("not", "apply"):
+                if not self.sees("word", word):
+                    self.fail(f'Expected "{word}", found {_found(self.token)}.')
+                self.take()
+            negated = not negated
+        return Applies(name, negated)
 
     def soft(self, left: Token) -> Condition:
         name = self.name(left)

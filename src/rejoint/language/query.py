@@ -158,7 +158,28 @@ class Soft:
         return {"variable": self.name.text, "likelihoods": pairs}
 
 
-Condition = Among | Between | Soft
+@dataclass(frozen=True, slots=True)
+class Applies:
+    """``a applies``, ``a does not apply``: whether a has a value at all.
+
+    Examples
+    --------
+    >>> print(Applies(Name("a")), Applies(Name("a"), negated=True), sep="; ")
+    a applies; a does not apply
+    """
+
+    name: Name
+    negated: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {'does not apply' if self.negated else 'applies'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the condition as JSON has it."""
+        return {"variable": self.name.text, "applies": not self.negated}
+
+
+Condition = Among | Between | Soft | Applies
 Item = Name | Condition
 
 
@@ -179,6 +200,9 @@ class Query:
         Variables after the semicolon of MI.
     count : int or None
         Number of records to sample.
+    headline : str
+        The question as it was answered: with bins where it names numbers within them. Its text
+        before a domain is known.
 
     Examples
     --------
@@ -196,6 +220,10 @@ class Query:
     against: tuple[Name, ...] = ()
     count: int | None = None
     at: int = field(default=0, compare=False, repr=False)  # place of the count, else of the verb
+    headline: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "headline", self.headline or str(self))
 
     def __str__(self) -> str:
         asked = ", ".join(map(str, self.asked))

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rejoint.arrays import parts_of, sum_to
+from rejoint.arrays import FloatArray, parts_of, sum_to
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.subsets import indices_of
 from rejoint.marginals.suppression import fill_table
 from rejoint.messages import Message, PythonName, remark
-from rejoint.model import FloatArray
 from rejoint.text import shorten
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rejoint import kernels
+from rejoint.arrays import FloatArray
 from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
 from rejoint.marginals.suppression import UnknownCells
 from rejoint.messages import Progress
-from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records, check_undeclared
 from rejoint.records.scan import Scan

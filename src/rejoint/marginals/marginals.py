@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import sum_to
+from rejoint.arrays import FloatArray, sum_to
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
@@ -36,8 +36,7 @@ from rejoint.marginals.labelled_table import (
 from rejoint.marginals.moments import Moment, read_moments
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
 from rejoint.marginals.suppression import UnknownCells, fill_unknown
-from rejoint.model import FloatArray
-from rejoint.records.infer import Bins
+from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments
 from rejoint.text import cite, format_number, plural
@@ -296,6 +295,8 @@ class Marginals:
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
         bins: Bins = None,
+        not_applicable: NotApplicable = "auto",
+        missing_level: Sequence[Any] = (),
         sample_weight: Any = None,
         survey_weight: Any = None,
         strata: Any = None,
@@ -325,7 +326,7 @@ class Marginals:
             pairs of variables as possible.
         domain : Domain, optional
             Variables and levels, where the data should not define them.
-        kinds, levels, bins
+        kinds, levels, bins, not_applicable, missing_level
             What is declared about columns; see :meth:`Records.of`.
         sample_weight : array or name of a column, optional
             How many times each record counts.
@@ -353,11 +354,14 @@ class Marginals:
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         if isinstance(data, Scan):
             declared_any = any(given is not None for given in (domain, kinds, levels, bins))
+            declared_any |= not_applicable not in ("auto", False) or bool(missing_level)
             if declared_any or weights.given:
                 raise ValueError("A Scan has its domain and weights: give them to scan(...).")
             chosen = choose_subsets(data.domain, order, subsets, sample, memory_limit, random_state)
             return cls(data.domain, chosen, count_scan(data, chosen, threads, progress), noisy=True)
-        chunks = as_chunks(data, domain, weights, kinds=kinds, levels=levels, bins=bins)
+        declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+        declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
+        chunks = as_chunks(data, domain, weights, **declared)
         first = next(chunks)
         chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)
         if not isinstance(data, Iterator):
@@ -648,7 +652,7 @@ class Marginals:
         n = self.domain.index(name)
         if not any(n in s for s in self.index_subsets):
             return None
-        return float(self.marginal([name]) @ self.domain[n].numeric)
+        return self.domain[n].mean(self.marginal([name]))
 
     @classmethod
     def _of_read(cls, read: ReadTables, table_weight: Any) -> "Marginals":

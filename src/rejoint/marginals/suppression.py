@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import outer_product, sum_to
-from rejoint.model import FloatArray
+from rejoint.arrays import FloatArray, outer_product, sum_to
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals

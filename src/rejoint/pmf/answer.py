@@ -49,7 +49,7 @@ def one_line(answer: "Answer", *, with_basis: bool = False) -> str:
     """
     value = answer.value
     if isinstance(value, Mode):
-        return f"{answer.query}, {value!r}"
+        return f"{answer.query.headline}, {value!r}"
     unit = answer.unit and f" {answer.unit}"
     found = answer.interval
     if found is None:
@@ -58,9 +58,9 @@ def one_line(answer: "Answer", *, with_basis: bool = False) -> str:
             # No more digits than the range leaves certain.
             ends = float(answer.bounds.low), float(answer.bounds.high)
             shown = format_interval(float(answer), *ends)[0]
-        return f"{answer.query} = {shown}{unit}"
+        return f"{answer.query.headline} = {shown}{unit}"
     middle, low, high = format_interval(float(answer), float(found.low), float(found.high))
-    return f"{answer.query} = {middle}{unit} ({low} to {high})"
+    return f"{answer.query.headline} = {middle}{unit} ({low} to {high})"
 
 
 def text(answer: "Answer", rows: int = _ROWS, *, with_basis: bool = True) -> str:
@@ -91,7 +91,7 @@ def text(answer: "Answer", rows: int = _ROWS, *, with_basis: bool = True) -> str
         for row in [cells.header, *cells.rows]
     ]
     more = [cells.more] if cells.more else []
-    return "\n".join([str(answer.query), *lines, *more, *remarks])
+    return "\n".join([answer.query.headline, *lines, *more, *remarks])
 
 
 def html(answer: "Answer") -> str:
@@ -112,7 +112,7 @@ def html(answer: "Answer") -> str:
     body = "".join(f"<tr>{_html_row(row, cells.labels)}</tr>" for row in cells.rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     more = f"<p>{escape(cells.more)}</p>" if cells.more else ""
-    return f"<p><code>{escape(str(answer.query))}</code></p>{table}{more}{tail}"
+    return f"<p><code>{escape(answer.query.headline)}</code></p>{table}{more}{tail}"
 
 
 def _html_row(row: list[str], labels: int) -> str:
@@ -198,7 +198,8 @@ class Answer:
     Attributes
     ----------
     query : Query
-        The question; ``str(query)`` is its canonical text.
+        The question; ``str(query)`` is its canonical text, ``query.headline`` names the bins that
+        were answered for.
     kind : {"probability", "table", "expectation", "mode", "records", "entropy", "information"}
     value : float, ndarray, Mode or Records
         A number or a table; the mode for argmax; the records for sample.
@@ -357,6 +358,8 @@ class Answer:
             "evidence": self.evidence,
             "notes": list(self.notes),
         }
+        if self.query.headline != plain["query"]:
+            plain["headline"] = self.query.headline
         if self.unit:
             plain |= {"unit": self.unit, "standard_error": self.standard_error}
         if self.interval is not None:

@@ -211,7 +211,7 @@ class AnswerBasis:
                 given[n] = given.get(n, 1.0) * np.eye(domain.shape[n])[i]
             above = _multiplied(given, bound.events)
             if bound.query.verb == "E":
-                cells = [_multiplied(above, {bound.asked[0]: domain[bound.asked[0]].numeric})]
+                cells = [_multiplied(above, {bound.asked[0]: self._numbers_of_mean})]
             else:
                 cells = [
                     _multiplied(
@@ -274,7 +274,10 @@ class AnswerBasis:
     @property
     def _numbers_of_mean(self) -> FloatArray:
         verb, asked = self.bound.query.verb, self.bound.asked
-        return self.domain[asked[0]].numeric if verb == "E" else np.empty(0)
+        if verb != "E":
+            return np.empty(0)
+        variable = self.domain[asked[0]]
+        return np.pad(variable.numeric, (0, len(variable) - len(variable.values)))
 
     def _arrange(self, columns: Sequence[Sequence[float]] | FloatArray) -> FloatArray:
         """Numbers by column, then by cell, as an array with the axes of the answer."""

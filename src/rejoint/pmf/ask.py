@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
-from rejoint.language.bind import BoundQuery, bind
+from rejoint.language.bind import BoundQuery, bind, who_has
 from rejoint.language.query import Name, Query
 from rejoint.messages import remark
 from rejoint.pmf.answer import Answer, Kind
@@ -176,7 +176,8 @@ def _value(domain: Domain, bound: BoundQuery, table: FloatArray) -> FloatArray:
     if bound.query.verb == "P":
         return np.minimum(table, 1.0, out=table)  # not above one by rounding
     with np.errstate(invalid="ignore"):  # a level may be infinite, an undefined share is nan
-        return np.asarray(np.tensordot(domain[bound.asked[0]].numeric, table, 1))
+        numbers = domain[bound.asked[0]].numeric
+        return np.asarray(np.tensordot(numbers, table[: len(numbers)], 1))
 
 
 def _numbers(domain: Domain, bound: BoundQuery, known: _Known) -> Answer:
@@ -184,7 +185,25 @@ def _numbers(domain: Domain, bound: BoundQuery, known: _Known) -> Answer:
     if bound.query.verb == "E":
         check_numeric(domain, bound)
     table, notes = _table(domain, bound, known)
+    if not table.ndim:
+        notes += _note_applies(domain, bound, known, float(table))
     return answer_of_table(domain, bound, table, known.evidence, known.notes + notes)
+
+
+def _note_applies(
+    domain: Domain, bound: BoundQuery, known: _Known, value: float
+) -> tuple[str, ...]:
+    """Say how probable events are among those who have a value, where others count as well."""
+    terms, who = known.weights, []
+    for n, meets in bound.events.items():
+        if domain[n].empty is not None and not meets[-1]:
+            terms = terms * known.factors[n][:-1].sum(axis=0)
+            who.append(who_has(domain[n]))
+    share = float(terms.sum())
+    if not 0.0 < share < 1.0 - 1e-9 or value >= share * (1.0 - 1e-9):
+        return ()
+    whose = " and ".join(who)
+    return (f"Among {whose} ({format_number(share)} of all): {format_number(value / share)}.",)
 
 
 def answer_of_table(

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from rejoint.model import FloatArray, Model
+from rejoint.arrays import FloatArray
+from rejoint.model import Model
 
 IntArray = NDArray[np.intp]
 

@@ -412,11 +412,12 @@ class LowRankPMF:
         result = {}
         for n in asked:
             variable = self.domain[n]
+            own = factors[n] @ shares
             if function is None:
-                values = variable.numeric
-            else:
-                values = np.array([float(function(level)) for level in variable.levels])
-            result[variable.name] = float(values @ (factors[n] @ shares))
+                result[variable.name] = variable.mean(own)
+                continue
+            values = np.array([float(function(level)) for level in variable.levels])
+            result[variable.name] = float(values @ own)
         return next(iter(result.values())) if isinstance(names, str) else result
 
     def quantile(self, name: str, q: Any = 0.5, given: Given = None) -> Any:

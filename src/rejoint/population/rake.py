@@ -27,7 +27,7 @@ from rejoint.population.targets import (
     population_size,
 )
 from rejoint.records.frames import take_apart
-from rejoint.records.infer import Bins
+from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import Records, check_undeclared
 from rejoint.records.survey_design import kish_effect
 from rejoint.solver.solver import Stalled
@@ -87,6 +87,8 @@ def rake(
     kinds: Mapping[Any, Kind] | None = None,
     levels: Mapping[Any, Sequence[Level]] | None = None,
     bins: Bins = None,
+    not_applicable: NotApplicable = "auto",
+    missing_level: Sequence[Any] = (),
     bounds: tuple[float, float] | None = None,
     total: float | None = None,
     tolerance: float = 1e-6,
@@ -107,7 +109,7 @@ def rake(
         variable of a table is not changed by it.
     tables : Marginals
         What is known about the population. Columns of the survey are read in its levels and bins.
-    kinds, levels, bins
+    kinds, levels, bins, not_applicable, missing_level
         What is declared about other columns; see :meth:`Records.of`.
     bounds : (float, float), optional
         Smallest and largest weight, as multiples of the average: ``(0.2, 5)``. Tables may then
@@ -149,7 +151,7 @@ def rake(
             f"{type(tables).__name__}."
         )
     if isinstance(records, Records):
-        check_undeclared(kinds, levels, bins)
+        check_undeclared(kinds, levels, bins, not_applicable, missing_level)
         survey = records
     else:
         named = set(take_apart(records).names or ())
@@ -160,7 +162,9 @@ def rake(
                 f"bins do not apply to {show(both)}: columns of the tables are read in the levels "
                 "that these have."
             )
-        survey = Records.of(records, kinds=kinds, levels={**known, **(levels or {})}, bins=bins)
+        declared: dict[str, Any] = {"kinds": kinds, "levels": {**known, **(levels or {})}}
+        declared |= {"bins": bins, "missing_level": missing_level}
+        survey = Records.of(records, not_applicable=not_applicable, **declared)
     base = _align_records(survey, tables)
     start = np.ones(len(base)) if survey.sample_weight is None else np.array(survey.sample_weight)
     low, high = _check_bounds(bounds)

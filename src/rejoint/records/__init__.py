@@ -7,11 +7,12 @@ sparse     SparseRecords: the observed cells of each record, and nothing else
 scan       Scan: records read part by part, as often as needed; packs of them in a folder
 frames     any frame, array, list or dict as named columns, and back
 infer      the variable behind a column, from what is declared or seen
+empty_cells  cells that do not apply, by the level of another column that says so
 encode     the codes of a table
 files      Source: files and standard input, unpacked
 delimited  delimited text into columns, by pyarrow or polars where these are installed
 formats    Parquet, Arrow, JSON lines, queries, and formats that users add
-discover   variables and levels of files in one pass
+discover   variables and levels of files, without their rows
 read       read, read_chunks, scan: files, folders, queries and streams as records
 """
 

@@ -624,7 +624,11 @@ def typed_column(
         known |= {str(x).lower(): x for x in variable.levels if isinstance(x, bool)}
         if variable.kind != "binned" and all(isinstance(x, str | bool) for x in variable.levels):
             return column_of_distinct([known.get(text, text) for text in texts], codes, name)
-        labels = numbers_of(texts)
+        empty = None if variable.empty is None else str(variable.levels[-1])
+        labels = numbers_of([text for text in texts if text != empty])
+        if labels is not None and empty is not None:
+            left = iter(labels)
+            labels = [text if text == empty else next(left) for text in texts]
         if labels is None and variable.kind != "binned":
             labels = [known.get(text, text) for text in texts]
         return column_of_distinct(texts if labels is None else labels, codes, name)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import FloatArray
+from rejoint.arrays import Codes, FloatArray
 from rejoint.domain.columns import read_column
 from rejoint.domain.domain import Domain
 from rejoint.records.delimited import (
@@ -19,6 +19,13 @@ from rejoint.records.delimited import (
     read_blocks,
     typed_column,
     typed_columns,
+)
+from rejoint.records.empty_cells import (
+    MOST_ROWS,
+    add_missing_levels,
+    add_not_applicable,
+    fill_empty,
+    sample_rows,
 )
 from rejoint.records.encode import Unmatched, read_table, report_inferred
 from rejoint.records.files import Source
@@ -37,7 +44,7 @@ from rejoint.records.survey_design import (
 from rejoint.text import cite, nearest, show
 
 #: What may be declared about columns where no domain is given.
-DECLARED = ("kinds", "levels", "bins", "rule")
+DECLARED = ("kinds", "levels", "bins", "rule", "not_applicable", "missing_level")
 
 #: Texts that mean a missing cell.
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")
@@ -109,7 +116,7 @@ def encode_part(
         kept = [n for n, name in enumerate(frame.names) if name not in rest["left_out"]]
         names = tuple(frame.names[n] for n in kept)
         frame = Frame(names, [frame.columns[n] for n in kept], frame.rows)
-    check_undeclared(*(rest.get(key) for key in ("kinds", "levels", "bins")))
+    check_undeclared(**{key: rest[key] for key in DECLARED if key in rest and key != "rule"})
     handle_unknown = rest.get("handle_unknown", "missing")
     found = read_table(
         *(frame, rest["domain"], read_declarations(), (None, None), handle_unknown),
@@ -243,10 +250,16 @@ Summaries = dict[str, ColumnSummary]
 
 
 class Discovered(NamedTuple):
-    """The domain of a source, and the columns that it leaves out since they identify rows."""
+    """The domain of a source, the columns that it leaves out, and whether cells are missing."""
 
     domain: Domain
     left_out: tuple[str, ...] = ()
+    has_missing: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a reader of parts needs to know."""
+        return {"domain": self.domain, "left_out": self.left_out}
 
 
 def find_domain_of_files(
@@ -258,21 +271,57 @@ def find_domain_of_files(
     """Find the domain of files in one pass; keep distinct values and their counts, not rows."""
     sources = list(sources)
     parts = (summarize_file(source, how, weights) for source in sources)
-    return find_domain_of_summaries(parts, sources[0].name, declarations)
+    found = find_domain_of_summaries(parts, sources[0].name, declarations)
+    size = rows_of_part(len(found.domain))
+
+    def sampled() -> Iterator[Codes]:
+        for source in sources:
+            frames = file_frames(source, how, size, found.domain, weights)
+            yield from sample_parts(frames, found, weights)
+
+    return find_empty_levels(found, sampled, declarations)
 
 
 def find_domain_of_frames(
-    frames: Iterator[Frame], weights: WeightArguments, declarations: Mapping[str, Any]
+    frames: Callable[[], Iterator[Frame]], weights: WeightArguments, declarations: Mapping[str, Any]
 ) -> Discovered:
-    """Find the domain of a sequence of frames.
+    """Find the domain of a sequence of frames, which can be read again.
 
     Examples
     --------
     >>> frames = [Frame(("a",), [["x", "y"]], 2), Frame(("a",), [["z", None]], 2)]
-    >>> find_domain_of_frames(iter(frames), NO_WEIGHTS, {}).domain["a"].levels
+    >>> find_domain_of_frames(lambda: iter(frames), NO_WEIGHTS, {}).domain["a"].levels
     ('x', 'y', 'z')
     """
-    return _conclude("The source", summarize_frames(frames, weights), declarations)
+    found = _conclude("The source", summarize_frames(frames(), weights), declarations)
+    return find_empty_levels(found, lambda: sample_parts(frames(), found, weights), declarations)
+
+
+def sample_parts(
+    frames: Iterable[Frame], found: Discovered, weights: WeightArguments
+) -> Iterator[Codes]:
+    """Yield codes of each part: of all rows, or of a sample."""
+    for frame in frames:
+        if frame.rows:
+            yield sample_rows(encode_part(frame, found.options, weights, Unmatched())[0].codes)
+
+
+def find_empty_levels(
+    found: Discovered, parts: Callable[[], Iterable[Codes]], declarations: Mapping[str, Any]
+) -> Discovered:
+    """Add the levels of empty cells, which takes a pass over the source if cells are missing."""
+    declared = read_declarations(**declarations)
+    domain = add_missing_levels(found.domain, declared.missing_level)
+    if found.has_missing and declared.not_applicable is not False:
+        codes: Codes = np.zeros((0, len(domain)), dtype=np.int8)
+        rows = 0
+        for part in parts():
+            # A part counts by its share of the rows so far.
+            rows += len(part)
+            kept = round(MOST_ROWS * (1 - len(part) / rows)) if rows > MOST_ROWS else len(codes)
+            codes = np.vstack([sample_rows(codes, kept), sample_rows(part, MOST_ROWS - kept)])
+        domain = add_not_applicable(domain, fill_empty(domain, codes), declared)
+    return found._replace(domain=domain)
 
 
 def summarize_frames(frames: Iterator[Frame], weights: WeightArguments) -> Summaries:
@@ -357,6 +406,8 @@ def _summarize_text(
                 continue
             texts = columns[name].texts
             tallies[name] = _added(tallies.get(name), _tally(codes[name], len(texts), found))
+            mine = seen.setdefault(name, ColumnSummary(name))
+            mine.has_missing |= bool((codes[name] < 0).any())
             if len(texts) > MOST_DISTINCT:  # it drops them next
                 _summarize_texts(name, texts, tallies.pop(name), seen)
     for name, tally in tallies.items():
@@ -384,7 +435,8 @@ def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> 
     variables = {name: variable for name, variable in found.items() if variable is not None}
     left_out = tuple(name for name in found if name not in variables)
     report_inferred(variables, declared, left_out)
-    return Discovered(Domain(tuple(variables.values())), left_out)
+    has_missing = any(mine.has_missing and mine.named for mine in seen.values())
+    return Discovered(Domain(tuple(variables.values())), left_out, has_missing)
 
 
 def _added(one: FloatArray | None, other: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from rejoint.domain.variable import (
     unknown_text,
 )
 from rejoint.messages import Argument, Message, PythonOnly, remark
+from rejoint.records.empty_cells import add_missing_levels, add_not_applicable, fill_empty
 from rejoint.records.frames import Frame
 from rejoint.records.infer import (
     DEFAULT_RULE,
@@ -287,7 +288,10 @@ def read_table(
     array([[ 0, -1,  1]], dtype=int8)
     """
     check_handle_unknown(handle_unknown)
-    if matrix is not None and (domain is not None or not declarations.by_name):
+    if frame.names is None and declarations.not_applicable == "auto":
+        declarations = declarations._replace(not_applicable=False)  # x1 says nothing to a reader
+    plain = not (declarations.by_name or declarations.not_applicable or declarations.missing_level)
+    if matrix is not None and (domain is not None or plain):
         quick = read_matrix(matrix, domain, declarations.rule)
         if quick is not None:
             quick[1].setflags(write=False)
@@ -314,7 +318,7 @@ def read_table(
         if variable is None:
             left_out.append(name)
             continue
-        found, unknown = encode_column(variable.levels, column)
+        found, unknown = encode_column(variable.levels, column, unknown_code=-2)
         codes = codes.astype(np.promote_types(codes.dtype, found.dtype), copy=False)
         codes[:, len(variables)] = found
         variables[name] = variable
@@ -325,6 +329,9 @@ def read_table(
     if domain is None:
         report_inferred(variables, declarations, left_out)
         domain = Domain(tuple(variables.values()))
+        domain = add_missing_levels(domain, declarations.missing_level)
+        domain = add_not_applicable(domain, fill_empty(domain, codes.copy()), declarations)
+    codes = fill_empty(domain, codes)
     if unmatched is None:
         report_unknown(domain, here.labels, handle_unknown)
     else:

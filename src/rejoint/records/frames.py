@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.columns import Codes, check_column
+from rejoint.domain.labels import label_array
 from rejoint.messages import Message, PythonName
 from rejoint.text import cite, nearest, plural, show
 
@@ -200,8 +201,8 @@ def make_frame(domain: "Domain", codes: Codes, backend: str | None, representati
     """Return a frame of labels in the requested library, or in the first that is installed.
 
     Text and bins become categories of the library, with all levels; numbers and booleans
-    its numbers and booleans. Labels of several types in one column become text where the
-    library cannot mix them.
+    its numbers and booleans, missing where they do not apply. Labels of several types in one column
+    become text where the library cannot mix them.
 
     Examples
     --------
@@ -213,6 +214,10 @@ def make_frame(domain: "Domain", codes: Codes, backend: str | None, representati
     [{'a': 'y'}, {'a': None}]
     """
     makers = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
+    for n, v in enumerate(domain):
+        if v.empty is not None and _texts(v, representatives) is None:
+            codes = codes.copy()
+            codes[codes[:, n] == len(v) - 1, n] = -1
     return makers[choose_backend(backend)](domain, codes, representatives)
 
 
@@ -244,7 +249,7 @@ def _texts(variable: "Variable", representatives: bool) -> list[str] | None:
 
 def _values(variable: "Variable", codes: Codes) -> NDArray[Any]:
     """Return numbers, booleans or objects; those of code -1 are arbitrary."""
-    labels = np.array(variable.representatives or variable.decode(range(len(variable))))
+    labels = np.array(variable.representatives or label_array(variable.values))
     values: NDArray[Any] = labels[codes]
     return values
 

@@ -5,9 +5,9 @@ number, ordered levels, labels, an identifier or a date.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,20 @@ class ColumnRule:
         Whether text that identifies records, and dates as text, are refused; a remark otherwise.
     report : bool
         Whether a remark says what was binned.
+    skip_records : int
+        Records, of those that a parent's levels leave without a value and of those that have one,
+        from which on a column may not apply to some: fewer are a coincidence of small tables.
+    skip_share : float
+        Share of the records with a level of the parent whose cells are empty, at the least: raw
+        files have cells that should be empty by the questionnaire and are not.
+    skip_elsewhere, skip_coverage : float
+        Share of the records without these levels whose cells are empty, at the most; and share of
+        the empty cells that the levels explain, at the least. Otherwise most empty cells are
+        unknown, and those of a level may be so, too.
+    skip_nats : float
+        Log-likelihood by which levels explain empty cells better than chance does, beyond the
+        logarithm of the number of levels among which they are chosen: a level of ten records with
+        half of the cells empty at random gains 6.9.
 
     Examples
     --------
@@ -86,6 +100,11 @@ class ColumnRule:
     leave_out_ids: bool = True
     refuse_texts: bool = True
     report: bool = True
+    skip_records: int = 20
+    skip_share: float = 0.98
+    skip_elsewhere: float = 0.5
+    skip_coverage: float = 0.5
+    skip_nats: float = 3.0
 
     def without_names(self) -> "ColumnRule":
         """Return the rule for arrays, whose columns have no names: none is refused or left out."""
@@ -107,6 +126,9 @@ DEFAULT_RULE = ColumnRule()
 
 #: What users declare about bins: by name, the number for all columns, or False for none.
 Bins = Mapping[Any, Any] | int | None
+
+#: Columns that may not apply to some records: those that are found, those named, or none.
+NotApplicable = Literal["auto", False] | Sequence[Any]
 
 
 class Declaration(NamedTuple):
@@ -144,6 +166,8 @@ class Declarations(NamedTuple):
     by_name: Mapping[str, Declaration]
     others: Declaration
     rule: ColumnRule = DEFAULT_RULE
+    not_applicable: Literal["auto", False] | tuple[str, ...] = "auto"
+    missing_level: tuple[str, ...] = ()
 
     def of(self, name: str) -> Declaration:
         """Return what was declared about a column."""
@@ -151,20 +175,29 @@ class Declarations(NamedTuple):
 
     def check(self, known: Sequence[str], what: str = "columns") -> None:
         """Raise KeyError for a declaration about a column that does not exist."""
-        for name in self.by_name:
+        listed = {"not_applicable": self.not_applicable or (), "missing_level": self.missing_level}
+        declared: list[tuple[str, tuple[str, ...]]]
+        declared = [(name, ("kinds", "levels", "bins")) for name in self.by_name]
+        declared += [(n, (use,)) for use, names in listed.items() if names != "auto" for n in names]
+        for name, arguments in declared:
             if name not in known:
-                terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
                 raise KeyError(
                     Message(
-                        "{kinds}, {levels} or {bins}: there is no {name!r}; the {what} are {known}."
-                        "{nearest}",
+                        "{arguments}: there is no {name!r}; the {what} are {known}.{nearest}",
                         name=name,
+                        arguments=_either(arguments),
                         what=what,
                         known=show(known),
                         nearest=nearest(name, known),
-                        **terms,
                     )
                 )
+
+
+def _either(arguments: Sequence[str]) -> Message:
+    """Return names of arguments with "or" before the last."""
+    fields = {name: PythonName(name) for name in arguments}
+    text = ", ".join(f"{{{name}}}" for name in arguments[:-1])
+    return Message(f"{text} or {{{arguments[-1]}}}" if text else f"{{{arguments[0]}}}", **fields)
 
 
 def read_declarations(
@@ -172,6 +205,8 @@ def read_declarations(
     levels: Mapping[Any, Sequence[Level]] | None = None,
     bins: Bins = None,
     rule: ColumnRule = DEFAULT_RULE,
+    not_applicable: NotApplicable = "auto",
+    missing_level: Sequence[Any] = (),
 ) -> Declarations:
     """Group declarations by column; the arguments group them by kind of declaration.
 
@@ -201,7 +236,17 @@ def read_declarations(
         by_name[name] = by_name.get(name, others)._replace(
             bins=False if declared is None else declared
         )
-    return Declarations(by_name, others, rule)
+    named: Any = not_applicable
+    if named not in ("auto", False):
+        named = _names("not_applicable", not_applicable)
+    return Declarations(by_name, others, rule, named, _names("missing_level", missing_level or ()))
+
+
+def _names(argument: str, names: Any) -> tuple[str, ...]:
+    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
+        others = "'auto', False or " * (argument == "not_applicable")
+        raise TypeError(f"{argument} must be {others}a list of names, not {cite(names)}.")
+    return tuple(str(name) for name in names)
 
 
 def _mapping(argument: str, declarations: object) -> dict[str, Any]:
@@ -587,6 +632,7 @@ class ColumnSummary:
         self.copies = 0.0  # cells with as many copies as their records have
         self.range = (np.inf, -np.inf)  # of whole numbers; a number that is not makes it infinite
         self.sampled: ReservoirSample | None = None
+        self.has_missing = False
 
     def add(
         self,
@@ -597,6 +643,8 @@ class ColumnSummary:
     ) -> None:
         """Add one block: the weight of each cell, its copies, and how many cells it stands for."""
         self.copies += count_values(column, times if copies is None else copies)
+        gone = column.codes < 0 if isinstance(column, Coded) else column.missing
+        self.has_missing |= gone is not None and bool(gone.any())
         if isinstance(column, Coded):
             self._add_labels(column, weight, times)
             return
@@ -648,6 +696,7 @@ class ColumnSummary:
     def join(self, other: "ColumnSummary") -> None:
         """Add another summary of the same column."""
         self.named &= other.named
+        self.has_missing |= other.has_missing
         self.copies += other.copies
         if other.labels:
             codes = np.arange(len(other.labels), dtype=np.int32)

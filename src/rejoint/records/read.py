@@ -56,7 +56,7 @@ def read(
         ``header`` (False, or a list of names, where there is none), ``delimiter``, ``encoding``
         (both guessed), ``missing`` (the texts of missing cells, by default those of
         ``rejoint.records.MISSING``). Of the records: ``domain``, ``kinds``, ``levels``, ``bins``,
-        ``handle_unknown``, as for :meth:`Records.of`.
+        ``not_applicable``, ``missing_level``, ``handle_unknown``, as for :meth:`Records.of`.
 
     Returns
     -------
@@ -118,8 +118,9 @@ def read_chunks(
 ) -> Iterator[Records]:
     r"""Read records from a file in chunks of ``size`` rows, in bounded memory.
 
-    Without a ``domain`` the file is read twice, first for its levels, and with survey weights once
-    more. For data that are read more than once, use :func:`scan`.
+    Without a ``domain`` the file is read twice, first for its levels, and once more for each of:
+    where empty cells do not apply, and survey weights. For data that are read more than once, use
+    :func:`scan`.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def read_chunks(
     source = Source(path)
     if rest.get("domain") is None:
         declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
-        rest |= find_domain_of_files([source], how, weights, declarations)._asdict()
+        rest |= find_domain_of_files([source], how, weights, declarations).options
     frames = partial(file_frames, source, how, size, rest["domain"], weights)
     reader = PartReader(frames, rest, weights)
     reader.measure()
@@ -162,7 +163,7 @@ def read_chunks(
 def find_domain(
     path: str | PathLike[str], *, sample_weight: str | None = None, **options: Any
 ) -> Domain:
-    r"""Find the variables and levels of a file in one pass, without keeping its rows.
+    r"""Find the variables and levels of a file without keeping its rows.
 
     Parameters
     ----------
@@ -199,8 +200,9 @@ def scan(
     r"""Read records part by part, in any number of passes, without keeping them in memory.
 
     Tables, likelihoods and EM need only sums over records, for which the source is read again.
-    Without a ``domain`` it is read once at the beginning, for its levels. With survey weights it is
-    read once more, for what they sum to.
+    Without a ``domain`` it is read once at the beginning, for its levels, and where cells are
+    missing once more, for where they do not apply. With survey weights it is read once more, for
+    what they sum to.
 
     Parameters
     ----------
@@ -305,7 +307,7 @@ def _of_files(
     sources = [Source(path) for path in paths]
     if rest["domain"] is None:
         declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
-        rest |= find_domain_of_files(sources, how, weights, declarations)._asdict()
+        rest |= find_domain_of_files(sources, how, weights, declarations).options
     found: Domain = rest["domain"]
     rows = rows_of_part(len(found)) if size is None else size
     stamp = "; ".join(_stamp(source) for source in sources)
@@ -384,7 +386,7 @@ def _of_chunks(
         )
     declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
     found = Discovered(domain) if domain is not None else _domain_of(chunks, weights, declarations)
-    reader = PartReader(partial(_parts_of, chunks), {**rest, **found._asdict()}, weights)
+    reader = PartReader(partial(_parts_of, chunks), {**rest, **found.options}, weights)
     return Scan(found.domain, reader.read, design=reader.measure())
 
 
@@ -396,7 +398,7 @@ def _domain_of(
         raise ValueError("The function gives no chunks: there is nothing to learn from.")
     if isinstance(first, Records):
         return Discovered(first.domain)
-    return find_domain_of_frames(map(take_apart, chunks()), weights, declarations)
+    return find_domain_of_frames(lambda: map(take_apart, chunks()), weights, declarations)
 
 
 def _parts_of(chunks: Callable[[], Iterable[Any]]) -> Iterator[Frame | Records]:

@@ -16,7 +16,13 @@ from rejoint.domain.labels import Level
 from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
 from rejoint.records.encode import extremes, read_table
 from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
-from rejoint.records.infer import DEFAULT_RULE, Bins, ColumnRule, read_declarations
+from rejoint.records.infer import (
+    DEFAULT_RULE,
+    Bins,
+    ColumnRule,
+    NotApplicable,
+    read_declarations,
+)
 from rejoint.records.merge import has_twins, merge_rows
 from rejoint.records.survey_design import SurveyDesign, WeightArguments, as_weight
 from rejoint.text import cite
@@ -52,7 +58,13 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
     return own
 
 
-def check_undeclared(kinds: object = None, levels: object = None, bins: object = None) -> None:
+def check_undeclared(
+    kinds: object = None,
+    levels: object = None,
+    bins: object = None,
+    not_applicable: object = "auto",
+    missing_level: object = (),
+) -> None:
     """Raise an error for declarations that are given together with a domain, or with records.
 
     Examples
@@ -62,7 +74,8 @@ def check_undeclared(kinds: object = None, levels: object = None, bins: object =
     ...
     ValueError: A domain defines kinds, levels and bins: do not give them with it.
     """
-    if not (kinds is None and levels is None and bins is None):
+    named = not_applicable not in ("auto", False) or missing_level
+    if named or not (kinds is None and levels is None and bins is None):
         raise ValueError("A domain defines kinds, levels and bins: do not give them with it.")
 
 
@@ -274,6 +287,8 @@ class Records(BaseRecords):
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
         bins: Bins = None,
+        not_applicable: NotApplicable = "auto",
+        missing_level: Sequence[Any] = (),
         sample_weight: Any = None,
         survey_weight: Any = None,
         strata: Any = None,
@@ -311,6 +326,13 @@ class Records(BaseRecords):
             For columns of numbers: how many quantile bins, or their edges (the last bin
             holds its right edge), or None for no bins. An int is the number of bins of every
             column with more distinct numbers; False makes every number a level.
+        not_applicable : "auto", list of names, or False
+            Columns that do not apply to some records, such as questions that were not asked of
+            all: their empty cells are the level "does not apply" where another column, found by
+            itself, has the levels at which they are empty. Other empty cells are unknown. By
+            default such columns are found, with a `Remark`; not in an array without names.
+        missing_level : list of names, optional
+            Columns whose empty cells are an answer in themselves: each is the level "missing".
         sample_weight : array of float, or name of a column, optional
             How many times each row counts: k is k copies.
         survey_weight : array of float, or name of a column, optional
@@ -351,7 +373,7 @@ class Records(BaseRecords):
         if isinstance(data, Records) and domain is None:
             domain = data.domain
         if domain is not None:
-            check_undeclared(kinds, levels, bins)
+            check_undeclared(kinds, levels, bins, not_applicable, missing_level)
         matrix = data if type(data) is np.ndarray and data.ndim == 2 else None
         if isinstance(data, Records):
             assert domain is not None
@@ -363,7 +385,7 @@ class Records(BaseRecords):
             data = as_frame(data)
         frame, rows = weights.split(take_apart(data))
         weights.check_mass(rows)
-        declared = read_declarations(kinds, levels, bins, rule)
+        declared = read_declarations(kinds, levels, bins, rule, not_applicable, missing_level)
         domain, codes = read_table(frame, domain, declared, rows.cells, handle_unknown, matrix)
         return cls._trusted(domain, codes, *rows.weigh(codes, domain.shape))
 
@@ -470,6 +492,22 @@ def as_frame(records: Records) -> Frame:
         for n, v in enumerate(records.domain)
     ]
     return Frame(records.names, columns, len(records))
+
+
+def drop_empty_levels(records: Records) -> Records:
+    """Return records without the levels of empty cells, which become missing.
+
+    Examples
+    --------
+    >>> records = Records.of({"vote": ["yes", None, "no"]}, missing_level=["vote"])
+    >>> records.codes.ravel(), drop_empty_levels(records).codes.ravel()
+    (array([1, 2, 0], dtype=int8), array([ 1, -1,  0], dtype=int8))
+    """
+    if all(variable.empty is None for variable in records.domain):
+        return records
+    domain = Domain(tuple(variable.with_empty(None) for variable in records.domain))
+    codes = np.where(records.codes < domain.shape, records.codes, -1)
+    return Records._trusted(domain, codes, *records._weights)
 
 
 def drop_columns(data: Any, names: Collection[str]) -> Any:

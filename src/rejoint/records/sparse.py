@@ -29,6 +29,7 @@ from rejoint.records.infer import (
     Bins,
     ColumnRule,
     Declarations,
+    NotApplicable,
     count_values,
     infer_variable,
     read_declarations,
@@ -448,6 +449,8 @@ def as_records(
     kinds: Mapping[Any, Kind] | None = None,
     levels: Mapping[Any, Sequence[Level]] | None = None,
     bins: Bins = None,
+    not_applicable: NotApplicable = "auto",
+    missing_level: Sequence[Any] = (),
     weights: WeightArguments = NO_WEIGHTS,
     rule: ColumnRule = DEFAULT_RULE,
 ) -> Records | SparseRecords:
@@ -461,9 +464,10 @@ def as_records(
     'Records'
     """
     if isinstance(data, SparseRecords):
-        check_undeclared(kinds, levels, bins)
+        check_undeclared(kinds, levels, bins, not_applicable, missing_level)
         return SparseRecords.of(data, domain=domain, **weights.given)
     declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins, "rule": rule}
+    declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
     return Records.of(data, domain=domain, **weights.given, **declared)
 
 

@@ -49,9 +49,13 @@ class Coarsening:
         places = []
         for variable, shares in zip(features, parts, strict=True):
             found = np.arange(len(variable))
-            if variable.kind != "nominal" and len(variable) > bins:
-                middles = np.cumsum(shares) - shares / 2
-                found = np.unique(np.floor(bins * middles + shift), return_inverse=True)[1]
+            if variable.scale > bins:
+                own = shares[: variable.scale]
+                middles = np.cumsum(own) - own / 2
+                if variable.empty is not None:
+                    middles /= own.sum()
+                ordered = np.unique(np.floor(bins * middles + shift), return_inverse=True)[1]
+                found = np.append(ordered, ordered[-1:] + 1)[: len(variable)]
             places.append(found)
         return cls(tuple(places), center)
 
@@ -131,9 +135,10 @@ class Design:
         """Make the design of features as a member sees them; ``codes`` are those of its bins."""
         layout, shares = joined.layout, joined.shares
         roots = tuple(
-            (layout.rows(n), smooth_root(layout.levels[n], policy))
+            (slice(rows.start, rows.start + size), smooth_root(size, policy))
             for n, variable in enumerate(features)
-            if variable.kind != "nominal"
+            if variable.scale
+            for rows, size in [(layout.rows(n), layout.levels[n] - (variable.empty is not None))]
         )
         numbers, values = [], np.zeros(layout.size)
         for n, variable in enumerate(features):
@@ -211,11 +216,13 @@ def standard_values(variable: Variable, joined: Coarsening, n: int) -> FloatArra
     >>> standard_values(rank, Coarsening.of([rank], np.full(3, 1 / 3), 8, 0.0), 0).round(2)
     array([-1.22,  0.  ,  1.22])
     """
-    if variable.kind != "binned" and not all(map(is_number, variable.levels)):
+    if variable.kind != "binned" and not all(map(is_number, variable.values)):
         return None
     numbers = variable.numeric
     if len(numbers) < 3 or not np.isfinite(numbers).all():
         return None
+    if variable.empty is not None:
+        numbers = np.append(numbers, numbers.mean())
     ends = np.cumsum([0, *map(len, joined.places)])
     center = joined.center[ends[n] : ends[n + 1]]
     mass = np.bincount(joined.places[n], center)

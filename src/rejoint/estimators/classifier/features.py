@@ -19,6 +19,7 @@ from rejoint.estimators.classifier.classifier_policy import (
     ClassifierPolicy,
 )
 from rejoint.estimators.sklearn_input import (
+    DECLARED,
     check_columns,
     drop_weightless,
     name_by_position,
@@ -27,7 +28,7 @@ from rejoint.estimators.sklearn_input import (
 )
 from rejoint.messages import Message, PythonName
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
-from rejoint.records.infer import Bins, ColumnRule
+from rejoint.records.infer import Bins, ColumnRule, NotApplicable
 from rejoint.records.records import Records, drop_columns
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_weight
 from rejoint.text import cite, nearest, plural, show
@@ -44,7 +45,7 @@ def read_features(
         made = Records.of(X, **weights.given)
         weight = weights_of(made)
         return replace(made.take(weight > 0), design=made.design), weight
-    declared = {name: getattr(estimator, name) for name in ("kinds", "levels", "bins")}
+    declared = {name: getattr(estimator, name) for name in DECLARED}
     asked = policy if estimator.solver == "auto" else None
     named = hasattr(estimator, "feature_names_in_")
     return make_records(X, weights, policy=asked, named=named, **declared)
@@ -57,6 +58,8 @@ def make_records(
     kinds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     bins: Bins = None,
+    not_applicable: NotApplicable = "auto",
+    missing_level: Sequence[Any] = (),
     policy: ClassifierPolicy | None = DEFAULT_CLASSIFIER_POLICY,
     named: bool = True,
 ) -> tuple[Records, FloatArray]:
@@ -68,7 +71,7 @@ def make_records(
         Features.
     weights : WeightArguments
         Weights of the rows.
-    kinds, levels, bins
+    kinds, levels, bins, not_applicable, missing_level
         What is declared about columns, as :meth:`Records.of` takes it.
     policy : ClassifierPolicy or None
         Number of bins where none is declared; None for those of :func:`rejoint.estimate`.
@@ -93,7 +96,11 @@ def make_records(
         rule = replace(rule, few_bins=count, many_bins=count, most_levels=levels_kept)
     frame = Frame(name_columns(frame), frame.columns, frame.rows)
     declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
-    declared["rule"] = rule if named else rule.without_names()
+    declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
+    if not named:
+        rule = rule.without_names()
+        declared["not_applicable"] = not_applicable != "auto" and not_applicable
+    declared["rule"] = rule
     return Records.of(frame, **weights.given, **declared), raw
 
 

@@ -23,9 +23,9 @@ from rejoint import kernels
 from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.check import check_positive_int
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.estimate import estimate
-from rejoint.estimation.forecast import check_cost
-from rejoint.estimation.ordinal_smoothing import Smooth
+from rejoint.estimation.estimate import check_memory, estimate
+from rejoint.estimation.folds import deal, make_folds
+from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
 from rejoint.estimators.classifier.design import Coarsening, Design
 from rejoint.estimators.classifier.label_likelihood import (
@@ -42,7 +42,6 @@ from rejoint.messages import Argument, Countdown, Message
 from rejoint.model import Layout, Model
 from rejoint.pmf.label_ensemble import LowRankMember
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.folds import deal, make_folds
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
@@ -117,7 +116,7 @@ def fit_classifier(
             )
         data = InMemory.of(records, threads=1)
         if rank != "auto":
-            check_cost(data, rank, draws=False)
+            check_memory(data, rank)
         with one_blas_thread():
             fit = ClassifierFit(data, targets, rank, policy, session)
             fit.design = records.design.text if records.design else ""

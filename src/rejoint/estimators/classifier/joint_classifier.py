@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
-from rejoint.estimation.ordinal_smoothing import Smooth
+from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.classifier.classifier_policy import (
     DEFAULT_CLASSIFIER_POLICY,
     ClassifierPolicy,
@@ -45,7 +45,7 @@ from rejoint.pmf.label_ensemble import LabelEnsemble
 from rejoint.pmf.label_explanation import LabelExplanation
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, side_by_side
-from rejoint.records.infer import Bins
+from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import Records, drop_columns
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
@@ -80,7 +80,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     class_weight : dict, list of dict, "balanced" or None
         Weight of the records of each label, as in scikit-learn; a list has one dict for each of
         several targets. Probabilities are those of records weighted so.
-    kinds, levels : dict by name, optional
+    kinds, levels, not_applicable, missing_level
         What is declared about single columns; see :meth:`Records.of`.
     smooth : "auto", bool or list of names
         Which ordered columns are smooth; see :func:`rejoint.estimate`. ``solver="auto"`` smooths
@@ -156,6 +156,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         progress: bool | None = None,
         policy: ClassifierPolicy | None = None,
         smooth: Smooth = "auto",
+        not_applicable: NotApplicable = "auto",
+        missing_level: Sequence[Any] = (),
     ) -> None:
         self.rank = rank
         self.solver = solver
@@ -167,6 +169,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.progress = progress
         self.policy = policy
         self.smooth = smooth
+        self.not_applicable = not_applicable
+        self.missing_level = missing_level
 
     def fit(
         self,

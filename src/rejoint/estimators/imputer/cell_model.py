@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
-from rejoint.estimation.ordinal_smoothing import Smooth
+from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.imputer.column_learner import (
     TREES,
     CategoryLearner,

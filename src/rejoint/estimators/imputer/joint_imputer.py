@@ -17,7 +17,7 @@ from rejoint.domain.columns import Coded, Column, Numbers, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind, code_dtype, encode_column, unknown_text
-from rejoint.estimation.ordinal_smoothing import Smooth
+from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.imputer.cell_model import (
     CellModel,
     MissingCell,
@@ -50,12 +50,14 @@ from rejoint.estimators.sklearn_input import (
 )
 from rejoint.io.fit_notes import fit_notes
 from rejoint.io.model_file import SavedEstimator, SavedModel, write_model
+from rejoint.io.schema import read_domain
 from rejoint.messages import FitInterrupted, Progress, remark
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.empty_cells import fill_empty
 from rejoint.records.encode import codes_of_matrix
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
-from rejoint.records.infer import Bins
-from rejoint.records.records import Records
+from rejoint.records.infer import Bins, NotApplicable
+from rejoint.records.records import Records, drop_empty_levels
 from rejoint.records.survey_design import WeightArguments, as_part_weight
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
@@ -123,6 +125,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     keep_empty_features : bool
         Whether :meth:`transform` keeps columns that have no value in the fit, filled with zeros.
         Otherwise it drops them.
+    not_applicable, missing_level
+        Cells that are no gaps, as for :meth:`Records.of`: :meth:`transform` leaves them empty.
 
     Attributes
     ----------
@@ -195,6 +199,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         bins: Bins = None,
         add_indicator: bool = False,
         keep_empty_features: bool = False,
+        not_applicable: NotApplicable = "auto",
+        missing_level: Sequence[Any] = (),
     ) -> None:
         self.rank = rank
         self.solver = solver
@@ -208,6 +214,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self.bins = bins
         self.add_indicator = add_indicator
         self.keep_empty_features = keep_empty_features
+        self.not_applicable = not_applicable
+        self.missing_level = missing_level
 
     def fit(
         self,
@@ -254,6 +262,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             checked = self._without_empty(frame)
         records = read_new(self, checked, weights)
         assert isinstance(records, Records)
+        self._read_in = records.domain
+        records = drop_empty_levels(records)
         result = self._fit_joint(records)
         self.result_: FitResult = result
         self.pmf_ = result.pmf
@@ -336,7 +346,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         imputer._check_method()
         imputer.n_features_in_ = len(pmf.domain)
         imputer.feature_names_in_ = np.array(pmf.domain.names, dtype=object)
-        imputer._columns, imputer._empty = pmf.domain.names, ()
+        imputer._columns, imputer._empty, imputer._read_in = pmf.domain.names, (), pmf.domain
+        pmf = given_values(pmf)
         imputer.indicator_features_ = np.zeros(0, dtype=np.intp)
         imputer.pmf_, imputer.rank_, imputer.cell_model_ = pmf, pmf.rank, CellModel(pmf)
         imputer.numbers_ = imputer._find_numbers(None)
@@ -569,6 +580,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             "empty": [int(n) for n in self._empty],
             "indicator_features": self.indicator_features_.tolist(),
             "numbers": self.numbers_.tolist(),
+            "read_in": self._read_in.to_json(),
         }
         imputer = SavedEstimator(KIND, settings, to_arrays(self.cell_model_))
         write_model(path, saved._replace(estimator=imputer))
@@ -595,6 +607,11 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             imputer.rank = given.get("rank", pmf.rank)
             imputer._columns = tuple(map(str, settings["columns"]))
             imputer.n_features_in_ = len(imputer._columns)
+            if "read_in" in settings:
+                imputer._read_in = read_domain(settings["read_in"])
+                values = tuple(v.with_empty(None) for v in imputer._read_in)
+                if values != pmf.domain.variables:
+                    raise KeyError("read_in")
             imputer.feature_names_in_ = np.array(imputer._columns, dtype=object)
             if not settings["named"]:
                 del imputer.feature_names_in_
@@ -618,6 +635,11 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         imputer.cell_model_ = from_arrays(pmf, kept.arrays)
         imputer._notes = dict(saved.notes)
         return imputer
+
+    def _gaps(self, X: Any) -> dict[str, BoolArray]:
+        """Return by name which cells of a table are to be filled."""
+        table = encode_table(self, X)
+        return {self.pmf_.domain.names[n]: table.gone[:, n] for n in set(table.variables) if n >= 0}
 
     def _cell(self, X: Any, name: str) -> tuple[MissingCell, int]:
         """Return what is known of a column in all rows, given the others, and its variable."""
@@ -668,7 +690,9 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     ) -> Any:
         """Return X with the filled cells, in its own library and dtypes."""
         if isinstance(X, Records):
-            return Records(self.pmf_.domain, filled.codes, X.sample_weight)
+            known = Records.of(X, domain=self._read_in).codes
+            codes = np.where(table.gone, filled.codes, known)
+            return Records(self._read_in, codes, X.sample_weight)
         patches = {}
         for position, n in enumerate(table.variables):
             if n < 0 or not table.gone[:, n].any():
@@ -731,11 +755,13 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
     """Encode X in the domain of a fitted estimator, keeping its columns."""
     domain: Domain = estimator.pmf_.domain
     if isinstance(X, Records):
-        codes = Records.of(X, domain=domain).codes
+        known = Records.of(X, domain=estimator._read_in)
+        codes = drop_empty_levels(known).codes
         values = np.full(codes.shape, np.nan)
         for n in estimator.numbers_:
             values[:, n] = np.append(domain[n].numeric, np.nan)[codes[:, n]]
-        return EncodedTable(Frame(domain.names, [], len(codes)), codes, values, codes < 0, [])
+        gone = known.codes < 0
+        return EncodedTable(Frame(domain.names, [], len(codes)), codes, values, gone, [])
     check_columns(estimator, X, reset=False)
     frame = take_apart(X)
     named = frame.names is not None and hasattr(estimator, "feature_names_in_")
@@ -746,7 +772,8 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
     if quick is not None:  # NaN is all that is missing
         values = np.full(quick.shape, np.nan)
         values[:, estimator.numbers_] = X[:, estimator.numbers_]
-        return EncodedTable(frame, quick, values, quick < 0, variables)
+        gone = _is_unknown(estimator._read_in, quick, quick < 0)
+        return EncodedTable(frame, quick, values, gone, variables)
     codes = np.full((frame.rows, len(domain)), -1, dtype=code_dtype(max(domain.shape)))
     values, gone = np.full(codes.shape, np.nan), np.zeros(codes.shape, dtype=bool)
     notes = []
@@ -763,6 +790,7 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
             column_of = domain[n].name, domain[n].levels
             notes.append(unknown_text(*column_of, unknown, "left as they are"))
     values[~np.isfinite(values)] = np.nan
+    gone &= _is_unknown(estimator._read_in, codes, gone)
     if notes:
         more = (
             (f" The same holds for {len(notes) - MOST_NAMED} more.")
@@ -771,6 +799,32 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
         )
         remark(" ".join(notes[:MOST_NAMED]) + more)
     return EncodedTable(frame, codes, values, gone, variables)
+
+
+def _is_unknown(domain: Domain, codes: Codes, is_empty: BoolArray) -> BoolArray:
+    """Return which cells are empty and are not a level of a domain that has one for such cells."""
+    labelled = np.where(is_empty | (codes >= 0), codes, -2)
+    return np.asarray(is_empty & (fill_empty(domain, labelled) < 0))
+
+
+def given_values(pmf: LowRankPMF) -> LowRankPMF:
+    """Return a joint of values alone: of cells that apply, in each class.
+
+    Examples
+    --------
+    >>> from rejoint.domain.variable import EmptyCells, Variable
+    >>> domain = Domain((Variable("a", ("x", "y")).with_empty(EmptyCells()),))
+    >>> given_values(LowRankPMF([1.0], [[[0.2], [0.3], [0.5]]], domain)).factors[0].ravel()
+    array([0.4, 0.6])
+    """
+    if all(variable.empty is None for variable in pmf.domain):
+        return pmf
+    factors = []
+    for variable, factor in zip(pmf.domain, pmf.mixture.factors, strict=True):
+        values = np.maximum(factor[: len(variable.values)], 1e-300)
+        factors.append(values / values.sum(axis=0))
+    domain = Domain(tuple(variable.with_empty(None) for variable in pmf.domain))
+    return LowRankPMF(pmf.mixture.weights, factors, domain)
 
 
 def is_plain(value: Any) -> bool:

@@ -13,9 +13,10 @@ from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
-from rejoint.estimation.ordinal_smoothing import Smooth, Smoothed, smooth_variables
+from rejoint.estimation.gibbs import child
 from rejoint.estimation.priors import Prior
-from rejoint.estimation.starts import child, random_model
+from rejoint.estimation.smoothing import Smooth, Smoothed, smooth_variables
+from rejoint.estimation.starts import random_model
 from rejoint.estimators.imputer.column_learner import Forest, stack
 from rejoint.model import Layout, Model
 from rejoint.records.records import Records

@@ -8,7 +8,7 @@ import { drawsOf } from "./model.js";
 import { countCells, divideColumns, levelsAt } from "./tables.js";
 import { formatNumber } from "./format.js";
 import { countNumbers, isLevelOrNothing, labelTable } from "./ensemble.js";
-import { itemText, parse, queryText } from "./grammar.js";
+import { itemText, labelText, parse, queryText } from "./grammar.js";
 import { known, Levels, suggest } from "./levels.js";
 import { mostProbable } from "./modes.js";
 import { nameText, quote } from "./words.js";
@@ -27,7 +27,7 @@ const SOLVERS = {
   MI: information,
 };
 
-/** {query, kind, value, axes, evidence, interval, notes, ...}; errors are QueryErrors with a place.
+/** {query, headline, kind, value, axes, evidence, interval, notes, ...}; errors are QueryErrors with a place.
  *
  * `evidence` is added right of the bar, but for the variables that the question names itself: `own` has
  * the likelihoods that the question gives, `unused` the positions of the evidence that it overrules. */
@@ -39,6 +39,7 @@ export function ask(model, text, evidence = new Map()) {
     reason === null ? askEnsemble(model, bound) : askJoint(model, bound, state);
   return {
     query: queryText(bound.query),
+    headline: bound.headline,
     axes: [],
     evidence: bound.evidence.size ? Math.min(Math.exp(state.logProb), 1) : 1,
     own: bound.own,
@@ -199,10 +200,28 @@ function bind(model, text, evidence) {
     const n = index(model, item.name, text);
     words.set(n, words.has(n) ? `${words.get(n)}, ${itemText(item)}` : itemText(item));
   }
-  const notes = [...levels.values()].map((found) => found.note).filter(Boolean);
+  const notes = query.verb === "E" ? giveValue(model.variables, asked[0], likelihoods, words) : [];
+  const inBins = (item) => levels.get(index(model, item.name ?? item, text))?.inBins(item, labelText);
+  const headline = queryText(query, (item) => (item.kind === "name" ? null : inBins(item)) ?? itemText(item));
   const named = new Set(parsed.given.map(nameOf));
   const own = new Map([...likelihoods].filter(([n]) => named.has(model.variables[n].name)));
-  return { query, text, asked, against, by, events, evidence: likelihoods, own, unused, words, notes };
+  const read = { query, headline, text, asked, against, by, events, notes };
+  return { ...read, evidence: likelihoods, own, unused, words };
+}
+
+/** A mean is of those who have a value: evidence, and a note that says so. */
+function giveValue(variables, n, likelihoods, words) {
+  const { empty, name, valued, size } = variables[n];
+  if (!empty) return [];
+  const has = Float64Array.from({ length: size }, (_, i) => (i < valued ? 1 : 0));
+  likelihoods.set(n, likelihoods.has(n) ? likelihoods.get(n).map((x, i) => x * has[i]) : has);
+  const text = `${nameText(name)} applies`;
+  words.set(n, words.has(n) ? `${words.get(n)}, ${text}` : text);
+  return [`The mean is over ${whoHas(variables[n])}.`];
+}
+
+function whoHas({ empty, name }) {
+  return empty.parent === null ? `those with a value of ${name}` : `those to whom ${name} applies`;
 }
 
 /** The evidence of the page as conditions, and the positions of what the question names itself. */
@@ -317,7 +336,27 @@ function refuseSize(cells, bound) {
 }
 
 function probability(joint, bound, state) {
-  return sharesOf(table(joint, bound, state));
+  const found = sharesOf(table(joint, bound, state));
+  if (found.kind === "table") return found;
+  return { ...found, notes: [...found.notes, ...appliesNotes(joint, bound, state, found.value)] };
+}
+
+/** How probable events are among those who have a value, where others count as well. */
+function appliesNotes(joint, bound, state, value) {
+  const who = [];
+  let masses = state.classes;
+  for (const [n, meets] of bound.events) {
+    const { empty, valued } = joint.variables[n];
+    if (!empty || meets[valued] > 0) continue;
+    const factor = conditionalFactor(joint, state, n).subarray(0, valued * joint.rank);
+    masses = masses.map((mass, f) => mass * columnSum(factor, f, joint.rank));
+    who.push(whoHas(joint.variables[n]));
+  }
+  const share = masses.reduce((a, b) => a + b, 0);
+  if (!(share > 0 && share < 1 - 1e-9 && value < share * (1 - 1e-9))) return [];
+  return [
+    `Among ${who.join(" and ")} (${formatNumber(share)} of all): ${formatNumber(value / share)}.`,
+  ];
 }
 
 function sharesOf({ axes, values, notes }) {
@@ -341,8 +380,8 @@ function checkNumeric({ variables }, bound) {
 }
 
 function meansOf({ variables }, bound, { values, notes }) {
-  const numbers = variables[bound.asked[0]].values;
-  const size = values.length / numbers.length;
+  const { values: numbers, size: levels } = variables[bound.asked[0]];
+  const size = values.length / levels;
   const means = Float64Array.from({ length: size }, (_, k) =>
     numbers.reduce((sum, x, i) => sum + x * values[i * size + k], 0),
   );

@@ -90,7 +90,7 @@ export class Card {
 
   /** Levels to show: all of few; of many those given, those searched for, then the commonest. */
   shown() {
-    const { size, labels, kind } = this.variable;
+    const { size, labels, kind, valued } = this.variable;
     if (size <= MANY) return [...labels.keys()];
     const prior = this.app.before(this.n);
     const given = new Set(this.app.evidence.get(this.n)?.levels ?? []);
@@ -98,7 +98,8 @@ export class Card {
       given.has(i) ? 2 : this.query && labels[i].toLowerCase().includes(this.query) ? 1 : 0;
     const order = [...labels.keys()].sort((a, b) => rank(b) - rank(a) || prior[b] - prior[a] || a - b);
     const chosen = order.slice(0, Math.max(this.limit, given.size));
-    return kind === "nominal" ? chosen : chosen.sort((a, b) => a - b);
+    const isLast = (i) => Number(i >= valued); // the level of empty cells
+    return chosen.sort((a, b) => (kind === "nominal" ? isLast(a) - isLast(b) : a - b));
   }
 
   fill() {

@@ -131,6 +131,7 @@ class Parser {
     if (this.sees("sign", "=", "!=")) return this.equality(left, negation);
     if (this.sees("word", "in", "not")) return this.membership(left, negation);
     if (this.sees("sign", ...ORDER)) return this.order(left, negation);
+    if (this.sees("word", "applies", "does")) return this.applies(left, negation);
     if (negation) {
       if (this.sees("sign", "~")) this.fail("Soft evidence (~) cannot be negated.", negation.at);
       this.fail(`Expected a condition after not, found ${found(this.token)}.`);
@@ -181,6 +182,19 @@ class Parser {
     }
     this.expect("}", [","]);
     return { kind: "among", name, labels, negated };
+  }
+
+  applies(left, negation) {
+    const name = this.name(left);
+    let negated = Boolean(negation);
+    if (this.take().text === "does") {
+      for (const word of ["not", "apply"]) {
+        if (!this.sees("word", word)) this.fail(`Expected "${word}", found ${found(this.token)}.`);
+        this.take();
+      }
+      negated = !negated;
+    }
+    return { kind: "applies", name, negated };
   }
 
   soft(left) {
@@ -256,13 +270,13 @@ function noVerb(token) {
   return near ? `${reason} Did you mean ${near}?` : reason;
 }
 
-function labelText(label) {
+export function labelText(label) {
   return label.number ? label.text : nameText(label.text);
 }
 
-/** The one canonical text of a question. */
-export function queryText(query) {
-  const list = (items) => items.map(itemText).join(", ");
+/** The one canonical text of a question; `text` is that of an item. */
+export function queryText(query, text = itemText) {
+  const list = (items) => items.map((item) => text(item)).join(", ");
   const asked = list(query.asked) + (query.against.length ? `; ${list(query.against)}` : "");
   const given = query.given.length ? `| ${list(query.given)}` : "";
   const inner = [asked, given].filter(Boolean).join(" ");
@@ -275,6 +289,7 @@ export function queryText(query) {
 export function itemText(item) {
   if (item.kind === "name") return nameText(item.text);
   const name = nameText(item.name.text);
+  if (item.kind === "applies") return `${name} ${item.negated ? "does not apply" : "applies"}`;
   if (item.kind === "soft")
     return `${name} ~ {${item.pairs.map(([label, number]) => `${labelText(label)}: ${number.text}`).join(", ")}}`;
   if (item.kind === "among") {

@@ -1,7 +1,7 @@
 // Labels and comparisons of a question into levels of a variable, as rejoint.language.levels has it.
 
 import { QueryError } from "./tokens.js";
-import { quote } from "./words.js";
+import { nameText, quote } from "./words.js";
 
 /** " Did you mean ...?" for the nearest of what is known, or nothing. */
 export function suggest(text, known) {
@@ -53,7 +53,8 @@ export class Levels {
     variable.levels.forEach((level, i) => {
       if (typeof level === "boolean" && !this.byText.has(String(level))) this.byText.set(String(level), i);
     });
-    const sizes = variable.contents?.map((within) => within.length);
+    this.contents = variable.contents && [...variable.contents, ...(variable.empty ? [[[NaN, 1]]] : [])];
+    const sizes = this.contents?.map((within) => within.length);
     this.owner = variable.labels.flatMap((_, i) => new Array(sizes ? sizes[i] : 1).fill(i));
     this.bins = variable.levels.map((level) => (level?.bin ? level.bin.map((x) => number(x) ?? x) : null));
   }
@@ -67,19 +68,20 @@ export class Levels {
         this.owner.forEach((level, at) => (found[at] *= soft[level]));
         continue;
       }
-      const isAmong = condition.kind === "among";
-      const meets = isAmong ? this.among(condition) : this.between(condition);
+      const meets = this[condition.kind](condition);
+      const isBetween = condition.kind === "between"; // the level of empty cells has no place in the order
       this.owner.forEach((level, at) => {
-        if (meets[isAmong ? level : at] === condition.negated) found[at] = 0;
+        if (meets[isBetween ? at : level] === condition.negated || (isBetween && level >= this.variable.valued))
+          found[at] = 0;
       });
     }
-    return this.variable.contents ? this.share(found) : found;
+    return this.contents ? this.share(found) : found;
   }
 
   /** The mean over the values of each bin; a bin that is met as a whole is met exactly. */
   share(found) {
     let at = 0;
-    return Float64Array.from(this.variable.contents, (within) => {
+    return Float64Array.from(this.contents, (within) => {
       const mine = found.subarray(at, (at += within.length));
       if (mine.every((x) => x === mine[0])) return mine[0];
       const total = within.reduce((sum, [, mass]) => sum + mass, 0);
@@ -106,10 +108,26 @@ export class Levels {
     return code;
   }
 
-  get note() {
-    if (!this.readAs.size) return "";
-    const pairs = [...this.readAs].map(([text, bin]) => `${text} as ${bin}`);
-    return `Bins of ${this.variable.name}: ${pairs.slice(0, 3).join(", ")}${pairs.length > 3 ? ", ..." : ""}.`;
+  /** A condition with the bins that it was read as in place of numbers, as text; null if there are none. */
+  inBins({ kind, name, labels, pairs, negated }, labelText) {
+    const shown = (label) => this.readAs.get(label.text) ?? labelText(label);
+    const text = nameText(name.text);
+    if (kind === "soft" && this.readAs.size)
+      return `${text} ~ {${pairs.map(([label, value]) => `${shown(label)}: ${value.text}`).join(", ")}}`;
+    if (kind !== "among" || !labels.some((label) => this.readAs.has(label.text))) return null;
+    const bins = [...new Set(labels.map(shown))];
+    const within = negated ? "not in" : "in";
+    if (bins.length > 1) return `${text} ${within} {${bins.join(", ")}}`;
+    if (bins[0].startsWith("[")) return `${text} ${within} ${bins[0]}`;
+    return `${negated ? "not " : ""}${text} ${bins[0]}`;
+  }
+
+  /** The position of a level that has a place in the order. */
+  valueCode(label) {
+    const code = this.code(label);
+    if (code >= this.variable.valued)
+      this.fail(`${quote(label.text)} has no place in the order of the levels.`, label);
+    return code;
   }
 
   fail(reason, label) {
@@ -119,6 +137,10 @@ export class Levels {
   among({ labels }) {
     const codes = new Set(labels.map((label) => this.code(label)));
     return this.variable.labels.map((_, i) => codes.has(i));
+  }
+
+  applies() {
+    return this.variable.labels.map((_, i) => i < this.variable.valued);
   }
 
   soft({ pairs }) {
@@ -138,7 +160,7 @@ export class Levels {
 
   between(condition) {
     const { variable } = this;
-    if (variable.kind === "nominal" && this.byNumber.size !== variable.size) {
+    if (variable.kind === "nominal" && this.byNumber.size !== variable.valued) {
       const { name } = variable;
       throw new QueryError(
         `${quote(name)} is nominal: its levels have no order to compare by. List the levels that are meant ` +
@@ -157,22 +179,23 @@ export class Levels {
     const { variable } = this;
     const value = label.number ? Number(label.text) : null;
     if (value !== null && variable.kind === "binned") return this.binsBelow(label, value, inclusive);
-    if (this.byNumber.size === variable.size) {
+    if (this.byNumber.size === variable.valued) {
       const numbers = [...this.byNumber.keys()];
-      const limit = value ?? numbers[this.code(label)];
-      return numbers.map((x) => (inclusive ? x <= limit : x < limit));
+      const limit = value ?? numbers[this.valueCode(label)];
+      return this.owner.map((i) => i < variable.valued && (inclusive ? numbers[i] <= limit : numbers[i] < limit));
     }
-    const code = this.code(label);
+    const code = this.valueCode(label);
     return this.owner.map((i) => (inclusive ? i <= code : i < code));
   }
 
   binsBelow(label, value, inclusive) {
-    if (this.variable.contents)
-      return this.variable.contents.flat().map(([x]) => (inclusive ? x <= value : x < value));
-    const below = this.bins.map(([, right, closed]) =>
-      closed && Number.isFinite(right) && !inclusive ? right < value : right <= value,
+    if (this.contents) return this.contents.flat().map(([x]) => (inclusive ? x <= value : x < value));
+    const below = this.bins.map(
+      (bin) => bin && (bin[2] && Number.isFinite(bin[1]) && !inclusive ? bin[1] < value : bin[1] <= value),
     );
-    const cut = this.bins.findIndex(([left], i) => !below[i] && !(inclusive ? left > value : left >= value));
+    const cut = this.bins.findIndex(
+      (bin, i) => bin && !below[i] && !(inclusive ? bin[0] > value : bin[0] >= value),
+    );
     if (cut >= 0) {
       this.fail(
         `The bin ${this.variable.labels[cut]} of ${quote(this.variable.name)} would be cut at ${label.text}, and the distribution within it is not known: ${wayOut(this.bins[cut], value)}.`,

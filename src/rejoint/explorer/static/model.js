@@ -94,7 +94,9 @@ function readVariable(plain) {
     levels: plain.levels ?? labels,
     values: plain.values ?? null,
     contents: plain.contents ?? null,
+    empty: plain.empty ?? null, // which empty cells are the last level; that one has no number
     size: labels.length,
+    valued: labels.length - (plain.empty ? 1 : 0),
   };
 }
 

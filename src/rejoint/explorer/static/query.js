@@ -158,7 +158,7 @@ export class QueryView {
       this.overruled(),
       answer.notes.map((note) => h("p", { class: "note", text: note })),
     ];
-    const title = this.chart() ? null : h("p", { class: "panel-title", text: answer.query }); // a picture has it
+    const title = this.chart() ? null : h("p", { class: "panel-title", text: answer.headline }); // a picture has it
     return [title, this.value(), tail];
   }
 
@@ -287,7 +287,7 @@ export class QueryView {
   }
 
   chart() {
-    const { kind, value, axes, query } = this.answer;
+    const { kind, value, axes, headline } = this.answer;
     const { limits } = this;
     if (typeof value === "number" || !axes.length || kind === "mode" || kind === "records") return null;
     const { model } = this.app;
@@ -302,7 +302,7 @@ export class QueryView {
           low: limits?.low[i],
           high: limits?.high[i],
         })),
-        { title: query, unit: number, most: kind === "expectation" ? most : 1, width: room() },
+        { title: headline, unit: number, most: kind === "expectation" ? most : 1, width: room() },
       );
     }
     if (axes.length !== 2 || value.length > 400) return null;
@@ -317,7 +317,7 @@ export class QueryView {
     }
     return heatMap(
       { rows, columns, values, corner: corner.join(" \\ ") },
-      { title: query, unit: number, most },
+      { title: headline, unit: number, most },
     );
   }
 
