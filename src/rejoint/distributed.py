@@ -19,25 +19,29 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import Keys
+from rejoint.arrays import Codes, Keys
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
 from rejoint.records.discover import (
     CHUNK,
     DECLARED,
+    Discovered,
     FileOptions,
     encode_part,
     file_frames,
     find_domain_of_summaries,
+    find_empty_levels,
+    sample_parts,
     split_options,
     summarize_file,
     summarize_frames,
 )
+from rejoint.records.empty_cells import MOST_ROWS, sample_rows
 from rejoint.records.encode import Unmatched
 from rejoint.records.files import Source
 from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
-from rejoint.records.frames import take_apart
+from rejoint.records.frames import Frame, take_apart
 from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, Report, Scan, describe_progress
@@ -190,7 +194,16 @@ def scan(
     if rest["domain"] is None:
         declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
         seen = _computed(client, _see, partitions, weights)
-        rest |= find_domain_of_summaries(client.gather(seen), name, declarations)._asdict()
+        first = find_domain_of_summaries(client.gather(seen), name, declarations)
+        most = -(-MOST_ROWS // len(partitions))
+
+        def sampled() -> list[Codes]:
+            codes: list[Codes] = client.gather(
+                _computed(client, _sample, partitions, weights, first, most)
+            )
+            return codes
+
+        rest |= find_empty_levels(first, sampled, declarations).options
     found: Domain = rest["domain"]
     parts = tuple(_computed(client, _encode, partitions, weights, rest))
     unmatched = Unmatched()
@@ -336,12 +349,22 @@ def _see(partition: Any, weights: WeightArguments) -> Any:
     return summarize_frames(iter([take_apart(_plain(partition))]), weights)
 
 
+def _frames(partition: Any, domain: Domain, weights: WeightArguments) -> Iterator[Frame]:
+    if isinstance(partition, _File):
+        return file_frames(partition.source, partition.how, CHUNK, domain, weights)
+    return iter([take_apart(_plain(partition))])
+
+
+def _sample(partition: Any, weights: WeightArguments, first: Discovered, most: int) -> Codes:
+    """Codes of some rows of a partition."""
+    parts = [*sample_parts(_frames(partition, first.domain, weights), first, weights)]
+    none = np.empty((0, len(first.domain)), dtype=np.int8)
+    return sample_rows(np.concatenate([none, *parts]), most)
+
+
 def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> EncodedPartition:
     domain = rest["domain"]
-    if isinstance(partition, _File):
-        frames = file_frames(partition.source, partition.how, CHUNK, domain, weights)
-    else:
-        frames = iter([take_apart(_plain(partition))])
+    frames = _frames(partition, domain, weights)
     unmatched, sums = Unmatched(), DesignSums(domain.shape)
     width = code_dtype(max(domain.shape))
     codes, mass = [np.empty((0, len(domain)), dtype=width)], [np.empty(0)]

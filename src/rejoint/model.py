@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rejoint.arrays import FloatArray
 
 
 @dataclass(frozen=True)
@@ -229,3 +229,11 @@ class Model:
         """The same model, classes by falling weight."""
         order = np.argsort(-self.weights, kind="stable")
         return Model(self.layout, self.weights[order], self.factors[:, order])
+
+
+class Observed(Model):
+    """A model of the levels themselves: what answers, and what records are judged by.
+
+    Estimators work on a :class:`Model` of the levels that ``Data`` gives them, which are hidden
+    ones where columns are smooth; ``Data.observed`` makes an observed model of it.
+    """

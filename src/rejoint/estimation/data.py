@@ -2,7 +2,7 @@
 
 Every estimator works by sums over records. :class:`InMemory` adds them up at once,
 :class:`Parted` part by part, so that the records need not fit into memory, and wrappers such as
-:class:`~rejoint.estimation.ordinal_smoothing.Smoothed` change what is summed. An estimator never
+:class:`~rejoint.estimation.smoothing.Smoothed` change what is summed. An estimator never
 asks which kind of data it has.
 """
 
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
-from rejoint.arrays import Keys
+from rejoint.arrays import FloatArray, Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.part_summary import PartSummary
 from rejoint.kernels import SparseCodes, has_value
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model, Observed
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_gap import TableGap
@@ -156,9 +156,13 @@ class Data(ABC):
         """Unit of the concentrations of priors: the numbers of levels, (N,)."""
         return np.asarray(self.layout.levels, dtype=np.float64)
 
-    def observed(self, model: Model) -> Model:
-        """Return the model of the levels themselves if another one is estimated."""
-        return model
+    def observed(self, model: Model) -> Observed:
+        """Return the model of the levels themselves, if it is not one already."""
+        return model if isinstance(model, Observed) else self.observe(model)
+
+    def observe(self, model: Model) -> Observed:
+        """Make the model of the levels themselves from that of the levels that are estimated."""
+        return Observed(model.layout, model.weights, model.factors)
 
     def log_prob(self, model: Model) -> FloatArray:
         """Log-probability of each record in memory."""
@@ -174,7 +178,7 @@ class Data(ABC):
         self,
         model: Model,
         draws: Sequence[Model] = (),
-        mixture: Model | None = None,
+        mixture: Observed | None = None,
         gaps: Sequence[TableGap] = (),
     ) -> LowRankPMF:
         """Return the model with its labels, its posterior draws and their mean."""

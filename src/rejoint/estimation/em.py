@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rejoint.arrays import FloatArray
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import Prior
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.solver import acceleration
 from rejoint.solver.solver import Limits
 

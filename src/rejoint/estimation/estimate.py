@@ -6,48 +6,46 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rejoint.arrays import BoolArray, FloatArray
 from rejoint.check import check_positive_int, whole_or_auto
+from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
-from rejoint.estimation.forecast import check_cost
-from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw, describe_effective_draws
-from rejoint.estimation.ordinal_smoothing import (
-    TIME_LEVELS,
-    Smooth,
-    smooth_data,
-    smooth_variables,
-)
-from rejoint.estimation.pair_tables import count_pairs, find_gaps, select_variables
+from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws, pass_cells
+from rejoint.estimation.pair_shift import find_gaps
 from rejoint.estimation.part_summary import packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_draws
+from rejoint.estimation.posterior_mean import (
+    Anchors,
+    Shifted,
+    posterior_mean,
+    shift_to_pairs,
+    spread_draws,
+)
 from rejoint.estimation.priors import first_prior, make_prior
+from rejoint.estimation.smoothing import TIME_LEVELS, Smooth, smooth_data, smooth_variables
 from rejoint.estimation.starts import (
     LabelledStart,
     StartSearch,
     compare_ends,
     count_starts,
-    follow_start,
-    given_model,
     random_model,
 )
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, PythonOnly, join_messages, remark
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model, Observed
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_gap import TableGap
-from rejoint.records.infer import Bins
+from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
@@ -55,20 +53,13 @@ from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
-from rejoint.solver.search import (
-    OnInterrupt,
-    best_run,
-    interruptible,
-    is_interrupted,
-    promising,
-    search,
-)
+from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted, promising
 from rejoint.solver.session import Session, one_blas_thread
-from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
+from rejoint.solver.solver import Limits, Run, Stop, is_solver
 from rejoint.text import cite, plural
 
 if TYPE_CHECKING:
-    from rejoint.rank.selection import EnsembleCurve, Selection
+    from rejoint.rank.selection import AnswerPlan, Selection
 
 
 def estimate(
@@ -91,6 +82,8 @@ def estimate(
     kinds: Mapping[Any, Kind] | None = None,
     levels: Mapping[Any, Sequence[Level]] | None = None,
     bins: Bins = None,
+    not_applicable: NotApplicable = "auto",
+    missing_level: Sequence[Any] = (),
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -151,7 +144,7 @@ def estimate(
         intervals allow for the design effect; see :meth:`Records.of`.
     domain : Domain, optional
         Variables and levels, where the data should not define them.
-    kinds, levels, bins
+    kinds, levels, bins, not_applicable, missing_level
         What is declared about columns; see :meth:`Records.of`.
     random_state : int or Generator, optional
         Seed.
@@ -196,11 +189,13 @@ def estimate(
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     if isinstance(data, Scan):
         declared_any = any(given is not None for given in (domain, kinds, levels, bins))
+        declared_any |= not_applicable not in ("auto", False) or bool(missing_level)
         if declared_any or weights.given:
             raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
         source = data
     else:
         declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+        declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
         source = as_records(data, domain=domain, weights=weights, rule=policy.columns, **declared)
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
     if not agreement:
@@ -304,60 +299,44 @@ def open_data(
 
 def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     """Choose rank, estimator and smoothness on records in memory, then fit all data."""
-    policy, small = request.policy, data.sample()
+    policy, plain = request.policy, data
     smooth = smooth_variables(data.domain, request.smooth, request.solver)
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else check_positive_int("n_init", request.n_init)
     asked = whole_or_auto("rank", request.rank)
-    solver, why = choose_solver(data, 1 if asked == "auto" else asked, request)
-    start_at(request.start, small, request.rank)
-    check_cost(data, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
+    choose_solver(data, 1 if asked == "auto" else asked, request)
+    start_at(request.start, data.sample(), request.rank)
+    check_memory(data, 1 if asked == "auto" else asked)
+    most = policy.smooth_rank if asked == "auto" else asked
+    data, policy, time = smooth_data(data, smooth, most, session, policy)
+    small, rank, selection = data.sample(), asked, None
     said: list[str] = []
-    selection: Selection | None = None
-    plain = data
-    with session.convert(
-        partial(_interrupted_result, plain, "" if request.solver == "auto" else why)
-    ):
-        most = policy.smooth_rank if asked == "auto" else asked
-        data, policy, time = smooth_data(data, smooth, most, session, policy)
-    small = data.sample()
-    if asked == "auto":
+    if rank == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank
 
-        own = policy
-        if small is not data or n_init is not None or isinstance(request.solver, Bayes):
-            # Further chains would read the records again, or be more than were asked for.
-            own = replace(policy, pooled_errors=-np.inf)
+        by_chains = request.solver in ("auto", "bayes") or isinstance(request.solver, Bayes)
         with session.convert(partial(_result_of_selection, plain)):
             selection = select_rank(
-                small,
-                budget=request.budget,
-                plan=request.solver in ("auto", "bayes") or isinstance(request.solver, Bayes),
-                session=session,
-                policy=own,
+                small, budget=request.budget, plan=by_chains, session=session, policy=policy
             )
             session.offer(lambda: selection)
         rank = selection.rank
         said.append(selection.words + _looked_at(plain))
-    else:
-        rank = asked
     solver, why = choose_solver(data, rank, replace(request, policy=policy))
     said.append(why)
     if smooth:
         said.append(describe_smoothing(time))
     known = [] if selection is None else start_at(selection.pmf, small, rank)
     given = start_at(request.start, small, rank)
-    fit = Fit(data, small, rank, session, policy, n_init, known, given)
+    plan = None if selection is None or not isinstance(solver, Bayes) else selection.plan
+    fit = Fit(data, small, rank, session, policy, n_init, known, given, plan)
     if (labelled := request.labelled) is not None:
         given = labelled.models(small, rank, fit.count_starts(), session.rng)
         fit = replace(fit, given=given)
     if isinstance(solver, Bayes):
-        curve = None if selection is None else selection.ensemble
-        if curve is not None and (plan := curve.plan) is not None:
-            plan = plan if n_init is None else replace(plan, chains=n_init)
-            fit = replace(fit, curve=replace(curve, plan=plan))
-            solver = solver if solver is request.solver else plan.solver(policy)
+        if plan is not None and solver is not request.solver:
+            solver = fit.sampler(plan)
         solver = solver if n_init is None else replace(solver, chains=n_init)
 
     def finished(result: FitResult) -> FitResult:
@@ -368,21 +347,31 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         return finished(fit.fit(solver))
 
 
+#: Classes that a forecast is made for where no rank is given.
+TYPICAL_RANK = 20
+
+
+def fit_memory(data: Data, rank: int) -> float:
+    """Return about how many bytes the models of a rank take while they are fitted."""
+    return 8.0 * 30 * rank * (1 + data.layout.size)  # those of a search, or the draws kept
+
+
+def check_memory(data: Data, rank: int) -> None:
+    """Raise an error where models of a rank do not fit into memory."""
+    what = f"A fit of {plural(rank, 'class', 'classes')} to {plural(data.layout.size, 'level')}"
+    Cost(fit_memory(data, rank)).check(what, "a smaller rank, or fewer levels, take less")
+
+
 def _result_of_selection(data: Data, selection: "Selection") -> FitResult | None:
     """The result if the fit is interrupted while the rank is chosen."""
     if selection is None or selection.pmf is None:
         return None
     pmf = selection.pmf.align(data.domain)
-    model = Model(data.layout, np.asarray(pmf.weights), np.vstack(pmf.factors))
-    return replace(_interrupted_result(data, selection.words, model), selection=selection)
-
-
-def _interrupted_result(data: Data, choice: str, model: Model) -> FitResult:
-    """A model that was found on the way, before the fit itself."""
-    small, nothing = data.sample(), float("nan")
+    model, nothing = Model.of(pmf.weights, pmf.factors), float("nan")
     only = Run(model, 0.0, nothing, nothing, Stop.INTERRUPTED)
-    fit = Fit(data, small, model.rank, Session(np.random.default_rng(0)), DEFAULT)
-    return replace(fit.result_of_search([only]), choice=choice)
+    fit = Fit(data, data.sample(), model.rank, Session(np.random.default_rng(0)), DEFAULT)
+    found = fit.result_of_search([only])
+    return replace(found, choice=selection.words, selection=selection)
 
 
 def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
@@ -411,13 +400,7 @@ def default_bayes(data: Data, policy: Policy) -> Bayes:
     """The sampler; a shorter one where each sweep reads the records again."""
     if data.sample() is data:
         return Bayes(policy=policy)
-    return Bayes(
-        policy.streamed_chains,
-        policy.streamed_burn_in,
-        policy.streamed_draws,
-        policy.streamed_thin,
-        policy=policy,
-    )
+    return Bayes(*policy.streamed_chains, policy=policy)
 
 
 def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Model]:
@@ -467,7 +450,7 @@ def _looked_at(data: Data) -> str:
 
 @dataclass(frozen=True)
 class FoundModes:
-    """What a step of a fit has found.
+    """What a stage of a fit has found.
 
     Parameters
     ----------
@@ -476,7 +459,7 @@ class FoundModes:
     best : Run
         The one of the representative model.
     modes : sequence of Model
-        Where the next step starts: passes over all data at the first one, chains at all.
+        Where the next stage starts: passes over all data at the first one, chains at all.
     concentrations : array, optional
         Concentrations of the prior that chains start with; by default the hyperprior's median.
     em : solver, optional
@@ -513,8 +496,8 @@ class Fit:
         Models to start at, among others.
     given : list of Model
         Models to start at, and at no others.
-    curve : EnsembleCurve, optional
-        The chains that were chosen with the rank, where they start and with what prior.
+    plan : AnswerPlan, optional
+        What answers, as chosen with the rank; by default chains from modes of the rank.
     """
 
     data: Data
@@ -525,23 +508,18 @@ class Fit:
     n_init: int | None = None
     known: Sequence[Model] = ()
     given: Sequence[Model] = ()
-    curve: "EnsembleCurve | None" = None
+    plan: "AnswerPlan | None" = None
 
     @property
     def streamed(self) -> bool:
         """Whether the data are read again for each pass."""
         return self.small is not self.data
 
-    @property
-    def plan(self) -> ChainPlan | None:
-        """The chains that were chosen to answer; none where a rank was given."""
-        return None if self.curve is None else self.curve.plan
-
     def fit(self, solver: Any) -> FitResult:
-        """Search on the records in memory, go on over all data, and draw from the posterior."""
-        found = self.find_modes(solver) if self.plan is None else self.representative()
+        """Search on the records in memory, continue on all data, and draw from the posterior."""
+        found = self.find_modes(solver) if self.plan is None else self.fit_representative()
         if self.streamed:
-            found = self.go_on(solver, found)
+            found = self.continue_on_all_data(solver, found)
         return self.draw(solver, found) if isinstance(solver, Bayes) else self.result(found)
 
     # -- Search on records in memory ---------------------------------------------------------
@@ -560,7 +538,7 @@ class Fit:
         first = self.em(small) if has_prior else Em(policy=policy) if solver == "ml" else solver
         starts = StartSearch(small, self.rank, self.session, policy, self.result_of_search)
         runs = starts.explore(first, self.count_starts(bayes), self.known, self.given)
-        best, agreement = best_run(runs), compare_ends(small, runs, policy)
+        best, agreement = best_run(runs), compare_ends(small, runs)
         if has_prior:
             many = policy.finished_mode_records_per_parameter * small.layout.parameters(self.rank)
             if bayes is not None and not self.streamed and small.total > many:
@@ -569,7 +547,7 @@ class Fit:
             limit = runs[best].objective + policy.mode_nats
             good = [k for k, each in enumerate(runs) if k != best and each.objective <= limit]
             modes = [runs[k].model for k in (best, *good)]
-            concentrations = evident_concentrations(small, runs[best].model, policy)
+            concentrations = estimate_concentrations(small, runs[best].model, policy)
             starts.finish(self.em(small, concentrations), runs, best)
         else:
             ended = [k for k, each in enumerate(runs) if each.stop is not Stop.BEHIND]
@@ -588,59 +566,46 @@ class Fit:
 
     def count_starts(self, bayes: Bayes | None = None) -> int:
         """How many starts to follow: likelihoods of latent classes have many local maxima."""
-        small, rank, policy = self.small, self.rank, self.policy
+        policy = self.policy
         if self.given:
             return len(self.given)
-        if bayes is None:
-            fewest, most = policy.fewest_starts, policy.most_starts
-            return self.n_init or count_starts(small, rank, fewest, most, policy)
-        modes = count_starts(small, rank, policy.modes, policy.most_modes, policy)
-        return max(bayes.chains, modes)
+        if bayes is None and self.n_init:
+            return self.n_init
+        fewest = policy.fewest_starts if bayes is None else max(policy.modes, bayes.chains)
+        return count_starts(self.small, self.rank, fewest, policy.most_starts, policy)
 
-    def representative(self) -> FoundModes:
-        """The most probable model of the rank, near the one that the search has found."""
-        small, policy, rng = self.small, self.policy, self.session.rng
-        count = policy.representative_chains if self.rank <= policy.several_chains_rank else 1
-        sampler, models = Bayes(policy=policy), list(self.known)
-        for _ in range(count if self.rank > 1 else 0):
-            begun = random_model(small, self.rank, rng)
-            models.append(sampler.advance(small, begun, policy.trial_sweeps, rng).mean)
-        brief = with_limits(self.em(small), Limits(max_steps=policy.polish_steps, exact=-1.0))
-        starts = [partial(given_model, model=model) for model in models]
-        follow = partial(follow_start, solver=brief)
-        runs = search(small, starts, follow, self.session.here(), offer=self.result_of_search)
-        best = runs[best_run(runs)]
-        most = max(int(policy.representative_cells / (small.cells * self.rank)), 10)
-        limits = Limits(
-            min(policy.representative_steps, most), policy.polish_progress, 10, exact=-1.0
-        )
-        brief = replace(policy, concentration_steps=min(policy.concentration_steps, most))
-        concentrations = evident_concentrations(small, best.model, brief)
-        em = replace(self.em(small, concentrations), limits=limits)
-        done = run(em, small, best.model, self.session)
+    def fit_representative(self) -> FoundModes:
+        """Fit the most probable model of the rank, from the one that the search has found."""
+        small, (start, *_) = self.small, self.known
+        em = self.em(small, estimate_concentrations(small, start, self.policy))
+        limits = replace(self.policy.explore, progress=self.policy.polish_progress)
+        self.session.offer(partial(self._offer_unfinished, em))
+        done = run(replace(em, limits=limits), small, start, self.session)
         return FoundModes([done], done, [done.model])
 
     # -- Passes over all data ----------------------------------------------------------------
 
-    def go_on(self, solver: Any, found: FoundModes) -> FoundModes:
+    def continue_on_all_data(self, solver: Any, found: FoundModes) -> FoundModes:
         """Take steps over all data from the model that the sample gave."""
         session, em, concentrations = self.session, solver, None
         if not is_solver(solver):
             em = Em(limits=self.streamed_limits(), policy=self.policy)
         if solver == "map" or isinstance(solver, Bayes):
-            concentrations = evident_concentrations(self.small, found.best.model, self.policy)
+            concentrations = estimate_concentrations(self.small, found.best.model, self.policy)
             em = replace(em, prior=make_prior(self.data, concentrations))
+        if found.runs:
+            session.offer(lambda: self.result_of_search(found.runs))
         session.unfinished.clear()
-
-        def so_far() -> FitResult | None:
-            if (now := session.unfinished.get(0)) is not None:
-                return self.result(FoundModes([now], now, em=em))
-            return self.result_of_search(found.runs) if found.runs else None
-
-        session.offer(so_far)
+        session.offer(partial(self._offer_unfinished, em))
         data, reported = report_passes(self.data, session, "first pass")
         done = run(em, data, found.modes[0], reported)
         return FoundModes([done], done, [done.model], concentrations, em, found.more)
+
+    def _offer_unfinished(self, em: Any) -> FitResult | None:
+        """Make the result of a run that was interrupted, if it had begun."""
+        if (now := self.session.unfinished.get(0)) is None:
+            return None
+        return self.result(FoundModes([now], now, em=em))
 
     def streamed_limits(self) -> Limits:
         """When to stop, in proportion to the log-likelihood without classes."""
@@ -650,15 +615,42 @@ class Fit:
         progress = self.policy.streamed_nats / max(size, 1.0)
         return Limits(max_steps=2000, progress=progress, window=10, exact=-1.0)
 
+    # -- Chains --------------------------------------------------------------------------------
+
+    def sampler(self, plan: "AnswerPlan") -> Bayes:
+        """Return the chains of a plan: 40 draws or so, from as many sweeps as its budget allows.
+
+        Chains from random starts keep the last 40 % of their sweeps, those from a mode 70 %.
+        """
+        policy, random = self.policy, plan.kind == "ensemble"
+        if self.streamed:
+            return Bayes(*policy.streamed_chains, policy=policy)
+        each = policy.chains * pass_cells(self.small, plan.rank, policy)
+        sweeps = int(np.clip(policy.chain_cells / each, *policy.chain_sweeps))
+        late = round((0.4 if random else 0.7) * sweeps)
+        count = min(-(-40 // policy.chains), late + 1)
+        thin = max(round(late / max(count - 1, 1)), 1)
+        return Bayes(policy.chains, sweeps - 1 - (count - 1) * thin, count, thin, policy=policy)
+
+    def chain_starts(self, found: FoundModes, count: int) -> tuple[list[Model], FloatArray | None]:
+        """Return where chains start, and the concentrations of their prior."""
+        plan, policy, rng = self.plan, self.policy, self.session.rng
+        if plan is None:
+            return list(found.modes), found.concentrations
+        if plan.kind == "ensemble":
+            starts = [random_model(self.small, plan.rank, rng) for _ in range(count)]
+            return starts, plan.concentrations
+        assert plan.start is not None
+        other = replace(self, rank=plan.rank, plan=None, known=[plan.start])
+        few = plan.rank <= policy.mode_classes
+        runs = StartSearch(self.small, plan.rank, self.session, policy).explore(
+            self.em(self.small), policy.modes if few else 1, other.known
+        )
+        limit = runs[best_run(runs)].objective + policy.mode_nats
+        return [each.model for each in runs if each.objective <= limit], plan.concentrations
+
     def draw(self, bayes: Bayes, found: FoundModes) -> FitResult:
-        """Draw from the posterior by chains that start at modes, or as the rank was chosen."""
-        curve, plan, policy, rng = self.curve, self.plan, self.policy, self.session.rng
-        models, concentrations = found.modes, found.concentrations
-        if curve is not None and plan is not None:
-            concentrations = curve.concentrations
-            models = [curve.start] if curve.start is not None else []
-            for _ in range(0 if models else bayes.chains):
-                models.append(random_model(self.small, plan.rank, rng))
+        """Draw from the posterior by chains that start at modes, or at random."""
 
         def so_far(kept: Sequence[Draw]) -> FitResult:
             told = f"after {plural(len(kept), 'posterior draw')}"
@@ -666,24 +658,11 @@ class Fit:
             stopped = [*found.runs[:-1], replace(found.runs[-1], stop=Stop.INTERRUPTED)]
             return self.result(replace(found, runs=stopped, more=told), kept)
 
+        models, concentrations = self.chain_starts(found, bayes.chains)
         data, session = report_passes(self.data, self.session, "first draw")
         starts = [models[k % len(models)] for k in range(bayes.chains)]
         draws = bayes.sample(data, starts, session, concentrations, offer=so_far)
-        lengths = [bayes.draws] * bayes.chains
-        if plan is None or self.streamed or bayes != plan.solver(policy):
-            return self.result(found, draws, lengths)
-        for other in plan.beside:
-            begun = [random_model(self.small, other.rank, rng) for _ in range(other.chains)]
-            solver = other.solver(policy)
-            draws += solver.sample(data, begun, session, concentrations)
-            lengths += [solver.draws] * other.chains
-        members = [draw.mean for draw in draws]
-        if (wide := plan.for_bounds(policy)) is not None:
-            extended = starts[0].extend(wide.rank, data.layout.split(data.center), rng)
-            solver = wide.solver(policy)
-            draws = solver.sample(data, [extended] * wide.chains, session, concentrations)
-            lengths = [solver.draws] * wide.chains
-        return self.result(found, draws, lengths, members)
+        return self.result(found, draws, bayes.draws)
 
     # -- What comes out --------------------------------------------------------------------------
 
@@ -699,90 +678,79 @@ class Fit:
         stop = f"Interrupted; this is a fit to a sample, {rows}."
         return replace(found, stop=stop, log_likelihood=float("nan"))
 
-    def result(
-        self,
-        found: FoundModes,
-        draws: Sequence[Draw] = (),
-        lengths: Sequence[int] = (),
-        members: Sequence[Model] | None = None,
-    ) -> FitResult:
+    def answer(self, draws: Sequence[Draw], model: Model, ended: bool) -> Shifted:
+        """Return the posterior mean in agreement with the tables of the records."""
+        data, policy, plan = self.data, self.policy, self.plan
+        members, rank = [draw.mean for draw in draws], max(draw.mean.rank for draw in draws)
+        most = min(policy.answer_classes[plan is not None] * rank, policy.most_classes)
+        anchors = Anchors(policy.anchor_records, policy.pair_anchors[0] * data.total)
+        anchors = anchors if plan is None else plan.anchors
+        if plan is not None and plan.kind == "mode":
+            members = [draws[0].mean if model.rank != plan.rank else model]
+        passes = 0 if ended else policy.anchored_passes
+        mean = posterior_mean(data, members, members[-1], round(most), passes, anchors.passes)
+        # Who gives rank one asks for independence. Where it was chosen, tables may refute it.
+        independent = plan is None and rank == 1
+        pairs = (
+            [anchors.pairs / data.total]
+            if policy.agreement and not independent and not ended
+            else []
+        )
+        seen = [data.observed(draw.model) for draw in draws]
+        return shift_to_pairs(data, mean, seen, pairs, policy)[0]
+
+    def result(self, found: FoundModes, draws: Sequence[Draw] = (), length: int = 0) -> FitResult:
         """Make the result of what was found: its model, log-likelihood and sentences.
 
-        ``lengths`` are those of the chains that the draws are of; ``members`` answer in place of
-        the draws' own means.
+        ``length`` is the number of draws of each chain, once all are there.
         """
-        best, em, plan, ended = found.best, found.em, self.plan, is_interrupted(found.runs)
+        best, em, ended = found.best, found.em, is_interrupted(found.runs)
         # What was minimized tells the log-likelihood, which saves a pass.
         known = em.penalty(best.model) - best.objective if isinstance(em, Em) else None
         model, value, dropped = self.drop_negligible(best.model, known, ended)
-        drawn, answer, words = list[Model](), None, ""
+        answer, drawn, words = None, list[Observed](), ""
+        gaps: tuple[TableGap, ...] = ()
         if draws:
-            # An interrupted fit is not kept waiting for passes over all records.
-            if plan is not None and members is None:
-                members = [draw.mean for draw in draws]
-            if plan is not None and plan.by_mode:
-                members = [best.model]
-            answer = posterior_mean(
-                self.data,
-                draws,
-                model if members is None else members[-1],
-                0 if ended else self.policy.anchored_passes,
-                replace(self.policy, pair_levels=0) if ended else self.policy,
-                ensemble=plan is not None,
-                members=members,
-                weight=None if plan is None else plan.anchor,
-            )
+            answer = self.answer(draws, model, ended)
             drawn = spread_draws(self.data, draws, answer)
-        gaps = () if ended else self.look_at_tables(model, answer)
-        pmf = self.data.to_pmf(model, drawn, None if answer is None else answer.model, gaps)
-        if draws and lengths:
-            each = iter(self.data.observed(draw.model) for draw in draws)
-            chains = [list(islice(each, length)) for length in lengths]
+        if not ended:
+            tables = answer or shift_to_pairs(self.data, self.data.observed(model), [], [])[0]
+            gaps = self.find_gaps(tables)
+        mixture = None if answer is None else answer.model
+        pmf = self.data.to_pmf(model, drawn, mixture, gaps)
+        if length:
+            seen = [self.data.observed(draw.model) for draw in draws]
+            chains = [seen[k : k + length] for k in range(0, len(seen), length)]
             kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
             words = (
                 f"{plural(len(draws), 'posterior draw')} from {plural(len(chains), 'chain')}, "
                 f"{describe_effective_draws(chains)}{kept}."
             )
-        agreement = "" if ended else self.describe_agreement(answer, gaps)
         return FitResult.of(
             pmf,
             found.runs,
             f"Log-likelihood {value:,.2f} of {plural(round(self.data.total), 'record')}",
             best=best,
             more=join_messages([dropped, found.more, words]),
-            agreement=agreement,
+            agreement="" if ended else self.describe_agreement(answer, gaps),
             log_likelihood=value,
             records=float(self.data.total),
         )
 
-    def look_at_tables(self, model: Model, answer: Finished | None) -> tuple[TableGap, ...]:
-        """Tables in which the records differ beyond chance from what answers."""
-        policy, small = self.policy, self.small.records
-        seen = self.data.observed(model) if answer is None else answer.model
-        tables = None if answer is None else answer.tables
-        if tables is None:
-            chosen = select_variables(small, policy.pair_levels)
-            if len(chosen) < 2:
-                return ()
-            if len(chosen) < len(small.domain):
-                small = small.project(chosen)
-                seen = Model.of(seen.weights, [seen.parts[n] for n in chosen])
-            tables = count_pairs(small, seen, np.random.default_rng(0), policy)
-        return find_gaps(small, tables, seen, policy)
+    def find_gaps(self, shifted: Shifted) -> tuple[TableGap, ...]:
+        """Find the tables in which the records differ beyond chance from what answers."""
+        records = self.data.sample().records
+        return find_gaps(records, shifted.groups, shifted.tables, shifted.model, self.policy)
 
-    def describe_agreement(self, answer: Finished | None, gaps: Sequence[TableGap]) -> Message:
+    def describe_agreement(self, answer: Shifted | None, gaps: Sequence[TableGap]) -> Message:
         """Describe whether answers were moved towards tables of the records, and what is left."""
-        size, most, moved = self.small.records.layout.size, self.policy.pair_levels, Message("")
-        towards = "towards tables of two variables"
+        moved, towards = Message(""), "towards tables of two variables"
         if answer is not None and not self.policy.agreement:
             off = Argument("agreement", False)
             moved = Message(f"Answers were not moved {towards} ({{agreement}}).", agreement=off)
-        elif answer is not None and answer.shift is not None:
-            far = f"{answer.shift:.3f} of their mass, on average"
+        elif answer is not None and answer.target is not None:
+            far = f"{answer.distance:.3f} of their mass, on average"
             moved = Message(f"Answers were moved {towards} ({far}).")
-        elif answer is not None and size > most:
-            limit = f"{plural(size, 'level')} in all, more than {most:,}"
-            moved = Message(f"Answers were not moved {towards}: {limit}.")
         if not gaps:
             return moved
         count = len(gaps) - 1
@@ -807,10 +775,18 @@ class Fit:
         value = data.expect(kept).log_likelihood if known is None or dropped else known
         if dropped:
             before = data.expect(model).log_likelihood if known is None else known
-            if not before - value <= policy.negligible_nats:
+            if not before - value <= NEGLIGIBLE_NATS:
                 kept, dropped = drop_empty(model, policy)
                 value = data.expect(kept).log_likelihood if dropped else before
         return kept, value, dropped
+
+
+#: Nats that dropping classes of half a record may cost at a maximum of the likelihood.
+NEGLIGIBLE_NATS = 0.2
+
+#: Weight below which a class is empty whatever the number of records, and distance below which two
+#: columns are the same.
+EMPTY_WEIGHT, SAME_COLUMN = 1e-9, 1e-6
 
 
 def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:
@@ -828,7 +804,7 @@ def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Sessi
     return data.reporting(look), session.reporting(step)
 
 
-def evident_concentrations(data: Data, model: Model, policy: Policy) -> FloatArray:
+def estimate_concentrations(data: Data, model: Model, policy: Policy) -> FloatArray:
     """Concentrations of the priors after some variational steps from a model."""
     solver = Variational(policy=policy)
     state = solver.init(data, model)
@@ -851,14 +827,12 @@ def drop_empty(
     smallest = np.argsort(weights, kind="stable")
     mass = np.empty_like(weights)
     mass[smallest] = np.cumsum(weights[smallest])
-    alive = (weights > policy.empty_weight) & (mass >= policy.negligible_records / records)
+    alive = (weights > EMPTY_WEIGHT) & (mass >= policy.negligible_records / records)
     order = [int(f) for f in np.argsort(-weights, kind="stable") if alive[f]]
     kept: list[int] = []
     mass = weights.copy()
     for f in order:
-        close = (
-            g for g in kept if np.abs(factors[:, f] - factors[:, g]).max() < policy.same_column
-        )
+        close = (g for g in kept if np.abs(factors[:, f] - factors[:, g]).max() < SAME_COLUMN)
         twin = next(close, None)
         if twin is None:
             kept.append(f)
@@ -869,7 +843,7 @@ def drop_empty(
 
 
 def describe_dropped(
-    weights: FloatArray, alive: NDArray[np.bool_], merged: int, policy: Policy = DEFAULT
+    weights: FloatArray, alive: BoolArray, merged: int, policy: Policy = DEFAULT
 ) -> str:
     """Describe which classes were dropped, and why.
 
@@ -882,7 +856,7 @@ def describe_dropped(
     said = []
     if len(gone):
         why = "had no weight left"
-        if gone.max() > policy.empty_weight:
+        if gone.max() > EMPTY_WEIGHT:
             together = "together " if len(gone) > 1 else ""
             why = f"{together}stood for less than {policy.negligible_records:g} records"
         said.append(f"{len(gone)} of {plural(len(weights), 'class', 'classes')} {why}")

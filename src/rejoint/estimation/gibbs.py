@@ -5,19 +5,19 @@ need no imputation: given the class, a missing value says nothing about the fact
 drawing it would only add noise.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rejoint.arrays import FloatArray
 from rejoint.check import check_positive_int
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_concentrations, log_evidence_of_counts, log_hyperprior
 from rejoint.messages import Countdown
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
 
@@ -29,9 +29,7 @@ TABLES, LEVELS = 30, 10
 
 
 def describe_effective_draws(chains: Sequence[Sequence[Model]]) -> str:
-    """How many independent draws those of some chains are worth, in words.
-
-    Chains may differ in length and in classes.
+    """Describe the effective number of draws of some chains.
 
     Examples
     --------
@@ -39,11 +37,8 @@ def describe_effective_draws(chains: Sequence[Sequence[Model]]) -> str:
     >>> describe_effective_draws([models])
     'worth about 3 independent ones for tables of two variables, 3 for the weights of classes'
     """
-    tables = 0.0
-    for length in {len(chain) for chain in chains}:
-        alike = [chain for chain in chains if len(chain) == length]
-        cells = np.array([pair_cells(draw) for chain in alike for draw in chain])
-        tables += effective_draws(cells, len(alike))
+    cells = np.array([pair_cells(draw) for chain in chains for draw in chain])
+    tables = effective_draws(cells, len(chains))
     weights = sum(effective_draws(np.array([d.weights for d in chain]), 1) for chain in chains)
     return (
         f"worth about {tables:.0f} independent ones for tables of two variables, "
@@ -98,119 +93,6 @@ class Draw:
     model: Model
     concentrations: FloatArray
     mean: Model
-
-
-@dataclass(frozen=True)
-class ChainPlan:
-    """Chains that an answer is made of: how many, how long, of what rank and from where.
-
-    Parameters
-    ----------
-    rank : int
-        Number of classes.
-    sweeps : int
-        Sweeps of each chain.
-    chains : int
-        Number of chains.
-    at_mode : bool
-        Whether they start at the mode of their rank; at random otherwise.
-    by_mode : bool
-        Whether the representative model answers in place of their mean; they give the bounds.
-    anchor : float, optional
-        Weight of their mean as the prior of the last passes, in multiples of the records; by
-        default the first one of the policy.
-    beside : tuple of ChainPlan
-        Chains from random starts of other ranks that answer together with these.
-
-    Examples
-    --------
-    >>> plan = ChainPlan.from_random(50, 20, 8)
-    >>> plan.kept, len(plan.kept) * plan.chains
-    (range(11, 20, 2), 40)
-    """
-
-    rank: int
-    sweeps: int
-    chains: int
-    at_mode: bool
-    by_mode: bool = False
-    anchor: float | None = None
-    beside: tuple["ChainPlan", ...] = ()
-
-    @classmethod
-    def from_random(cls, rank: int, sweeps: int, chains: int) -> "ChainPlan":
-        """Chains from random starts."""
-        return cls(rank, sweeps, chains, False)
-
-    @classmethod
-    def from_mode(cls, rank: int, sweeps: int, chains: int) -> "ChainPlan":
-        """Chains from the mode of their rank."""
-        return cls(rank, sweeps, chains, True)
-
-    @property
-    def kept(self) -> range:
-        """Sweeps, counted from 0, whose draws are kept: 40 or so of all chains together.
-
-        Chains from random starts keep the last 40 % of their sweeps, those from a mode 70 %.
-        """
-        late = round((0.7 if self.at_mode else 0.4) * self.sweeps)
-        count = min(-(-40 // self.chains), late + 1)
-        thin = max(round(late / max(count - 1, 1)), 1)
-        first = max(self.sweeps - 1 - (count - 1) * thin, 0)
-        return range(first, self.sweeps, thin)
-
-    def for_bounds(self, policy: Policy) -> "ChainPlan | None":
-        """Chains of more classes that bounds rest on; none where these chains have enough.
-
-        A mode leaves out classes that are not worth their parameters; bounds allow for them, as
-        chains of other ranks do.
-
-        Examples
-        --------
-        >>> ChainPlan.from_mode(6, 160, 8).for_bounds(DEFAULT).rank
-        9
-        """
-        rank = int(policy.bounds_classes * self.rank)
-        few = self.at_mode and not self.beside and self.rank <= policy.largest_best
-        if not few or not self.rank < rank <= policy.most_classes:
-            return None
-        return replace(self, rank=rank, chains=min(self.chains, policy.few_chains))
-
-    def freeze(self) -> dict[str, str]:
-        """The plan as a checkpoint keeps it."""
-        return {"plan": json.dumps(asdict(self))}
-
-    @classmethod
-    def thaw(cls, entry: Mapping[str, Any]) -> "ChainPlan":
-        """The plan that was kept.
-
-        Examples
-        --------
-        >>> plan = ChainPlan(6, 160, 8, True, beside=(ChainPlan.from_random(9, 80, 8),))
-        >>> ChainPlan.thaw(plan.freeze()) == plan
-        True
-        """
-
-        def read(found: dict[str, Any]) -> "ChainPlan":
-            return cls(**found | {"beside": tuple(map(read, found["beside"]))})
-
-        return read(json.loads(entry["plan"]))
-
-    def solver(self, policy: Policy) -> "Bayes":
-        """The sampler of these chains."""
-        kept = self.kept
-        return Bayes(self.chains, kept.start, len(kept), kept.step, policy=policy)
-
-
-@dataclass(frozen=True)
-class ChainState:
-    """Where a sampler stands: the chain, its sweep, its last draw, and all draws kept so far."""
-
-    chain: int = 0
-    sweep: int = 0
-    last: Draw | None = None
-    kept: tuple[Draw, ...] = ()
-    rng: str = ""
 
 
 @dataclass(frozen=True)
@@ -308,100 +190,61 @@ class Bayes:
         starts: Sequence[Model],
         session: Session,
         concentrations: FloatArray | None = None,
-        offer: Callable[[tuple[Draw, ...]], Any] | None = None,
-    ) -> tuple[Draw, ...]:
-        """Draws of all chains, one chain after another.
+        offer: Callable[[Sequence[Draw]], Any] | None = None,
+    ) -> list[Draw]:
+        """Return the draws of all chains, one chain after another; a checkpoint keeps whole chains.
 
         Where the fit is interrupted, ``offer`` makes its result of the draws so far.
         """
-        rng, checkpoint = session.rng, session.checkpoint
-        key, state = "", ChainState()
-        if checkpoint.active:
-            key = digest("chains", problem.fingerprint, self, tuple(starts), rng)
-            state = checkpoint.parse(key, lambda entry: _thaw(entry, rng)) or state
-        if concentrations is None:
-            concentrations = first_concentrations(problem, self.policy)
+        kept: list[Draw] = []
         if offer is not None:
             make = offer
-            session.offer(lambda: make(state.kept))
-        length = self.burn_in + (self.draws - 1) * self.thin + 1
-        countdown = Countdown(len(starts) * length, state.chain * length + state.sweep)
-        saved = state
-
-        def keep() -> None:
-            nonlocal saved
-            if state is not saved and checkpoint.active:
-                checkpoint.put(key, _freeze(state))
-                saved = state
-
-        try:
-            while state.chain < len(starts):
-                number, sweep = state.chain, state.sweep
-                if sweep == length:
-                    state = replace(state, chain=number + 1, sweep=0, last=None)
-                    keep()
-                    continue
-                model = starts[number]
-                draw = self.step(problem, state.last or Draw(model, concentrations, model), rng)
-                late = sweep - self.burn_in
-                kept = (*state.kept, draw) if late >= 0 and late % self.thin == 0 else state.kept
-                text = json.dumps(rng.bit_generator.state, default=_plain) if key else ""
-                # One assignment, which Ctrl-C cannot divide.
-                state = ChainState(number, sweep + 1, draw, kept, text)
-                if checkpoint.due:
-                    keep()
+            session.offer(lambda: make(tuple(kept)))
+        checkpoint, length = session.checkpoint, self.burn_in + (self.draws - 1) * self.thin + 1
+        countdown = Countdown(len(starts) * length)
+        for number, start in enumerate(starts):
+            rng, key = child(session.rng), ""
+            if checkpoint.active:
+                key = digest("chain", problem.fingerprint, self, start, concentrations, rng)
+            if (known := checkpoint.parse(key, _thaw)) is not None:
+                kept += known
+                continue
+            chain = islice(self.chain(problem, start, rng, concentrations), length)
+            for sweep, draw in enumerate(chain):
+                if (sweep - self.burn_in) % self.thin == 0 and sweep >= self.burn_in:
+                    kept.append(draw)
                 left = countdown.tell(number * length + sweep + 1)
                 line = f"chain {number + 1} of {len(starts)}, draw {sweep + 1} of {length}"
                 session.report(line + left)
-        finally:
-            keep()
-        return state.kept
+            checkpoint.put(key, _freeze(kept[-self.draws :]))
+        return kept
 
 
-def _freeze(state: ChainState) -> dict[str, Any]:
-    """A state as flat arrays: chains may have different numbers of classes."""
-    draws = (*state.kept, *([state.last] if state.last is not None else []))
-    stacked = [draw.model.stacked for draw in draws]
-    means = [draw.mean.stacked for draw in draws]
+def pass_cells(data: "Data", rank: int, policy: Policy = DEFAULT) -> float:
+    """Return the cost of a pass of a rank, in cells times classes of records."""
+    levels = policy.cells_per_level * data.layout.size
+    return (data.cells + levels) * rank + policy.cells_per_pass
+
+
+def child(rng: np.random.Generator) -> np.random.Generator:
+    """A new generator, seeded by another."""
+    return np.random.default_rng(int(rng.integers(2**62)))
+
+
+def _freeze(draws: Sequence[Draw]) -> dict[str, Any]:
+    """The draws of one chain as arrays."""
     return {
-        "chain": state.chain,
-        "sweep": state.sweep,
-        "rng": state.rng,
-        "kept": len(state.kept),
-        "levels": list(draws[0].model.layout.levels) if draws else [],
-        "ranks": np.array([block.shape[1] for block in stacked], dtype=np.int64),
-        "models": _flat(stacked),
-        "means": _flat(means),
+        "levels": list(draws[0].model.layout.levels),
+        "models": np.array([draw.model.stacked for draw in draws]),
+        "means": np.array([draw.mean.stacked for draw in draws]),
         "concentrations": np.array([draw.concentrations for draw in draws]),
     }
 
 
-def _flat(blocks: Sequence[FloatArray]) -> FloatArray:
-    return np.concatenate([np.empty(0), *(block.ravel() for block in blocks)])
-
-
-def _thaw(entry: Mapping[str, Any], rng: np.random.Generator) -> ChainState:
-    """The state that was frozen; ``rng`` is set to where it was."""
-    layout, ranks = Layout(tuple(entry["levels"])), entry["ranks"]
-    rows = 1 + layout.size if layout.levels else 1
-
-    def models(flat: FloatArray) -> list[Model]:
-        blocks = np.split(flat, np.cumsum(ranks * rows)[:-1]) if len(ranks) else []
-        return [Model.from_stacked(layout, block.reshape(rows, -1)) for block in blocks]
-
-    drawn = models(entry["models"]), entry["concentrations"], models(entry["means"])
-    draws = [Draw(*parts) for parts in zip(*drawn, strict=True)]
-    if entry["rng"]:
-        rng.bit_generator.state = json.loads(entry["rng"], object_hook=_exact)
-    kept = entry["kept"]
-    last = draws[kept] if len(draws) > kept else None
-    return ChainState(entry["chain"], entry["sweep"], last, tuple(draws[:kept]), entry["rng"])
-
-
-def _plain(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """An array in the state of a bit generator, as JSON has it."""
-    return {"list": array.tolist(), "type": array.dtype.str}
-
-
-def _exact(found: dict[str, Any]) -> Any:
-    return np.array(found["list"], dtype=found["type"]) if "list" in found else found
+def _thaw(entry: Mapping[str, Any]) -> list[Draw]:
+    """The draws that were frozen."""
+    layout = Layout(tuple(entry["levels"]))
+    models, means = (
+        [Model.from_stacked(layout, each) for each in entry[name]] for name in ("models", "means")
+    )
+    return [Draw(*each) for each in zip(models, entry["concentrations"], means, strict=True)]

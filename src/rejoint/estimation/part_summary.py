@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import Keys
+from rejoint.arrays import FloatArray, Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
 from rejoint.io.atomic import scratch_folder
-from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
 from rejoint.records.scan import Report, Scan, check_codes, pack_aside
@@ -229,7 +228,7 @@ def sample_size(variables: int, policy: Policy) -> int:
     (500000, 20000)
     """
     size = policy.sample_cells // max(variables, 1)
-    return int(np.clip(size, policy.fewest_sampled, policy.most_sampled))
+    return int(np.clip(size, *policy.sampled_records))
 
 
 @contextmanager

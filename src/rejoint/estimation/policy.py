@@ -60,54 +60,26 @@ class Policy:
     start_budget: int = 20_000_000
     fewest_starts: int = 3
     most_starts: int = 30
-    # Share of a new class that is the record it grows from; the cautious one allows for noise.
-    faithful_blend: float = 0.8
-    cautious_blend: float = 0.5
+    # Share of a new class that is the record it grows from.
+    seed_share: float = 0.5
     # EM steps at each size of a growing model, which doubles.
     growth_steps: int = 5
-    # Share of a vote that a record has for each label beside its own votes.
-    vote_doubt: float = 0.1
     # How far all starts are followed, then the better ones of them; the best ones are followed to
-    # the end.
+    # the end. On nine random models (N = 5, I = 10, F = 5 to 15, M = 1,000 to 100,000) 20 starts
+    # found the best optimum of 40 in 86 % of cases by 1,280 passes; 60 passes of each start and
+    # then the best one alone found it in 72 % by 1,280, all to the end in 92 % by 3,320.
     glimpse: Limits = field(default=Limits(max_steps=20, progress=1e-6, window=5, exact=-1.0))
     explore: Limits = field(default=Limits(max_steps=60, progress=1e-6, window=5, exact=-1.0))
-    # Share of the starts before it that may be better than one that is followed further, beside
-    # one of them, after either. On nine random models (N = 5, I = 10, F = 5 to 15, M = 1,000 to
-    # 100,000) 20 starts found the best optimum of 40 in 86 % of cases by 1,280 passes; 60 passes of
-    # each start and then the best one alone found it in 72 % by 1,280, all to the end in 92 %
-    # by 3,320.
-    kept_starts: tuple[float, float] = (1 / 3, 0.0)
-    # Nats: optima that differ by less are the same one, and are nearly as good.
-    same_nats: float = 0.1
-    near_nats: float = 2.0
-    # Share of the records in other classes from which two optima are different findings.
-    other_classes: float = 0.1
+    # Share of the starts before it that may be better than one that is followed further.
+    kept_starts: float = 1 / 3
     # Cells x classes of a pass that is worth a thread for each start: smaller ones spend their
     # time in the interpreter, of which there is one; larger ones use threads themselves.
-    smallest_threaded_pass: int = 100_000
-    largest_threaded_pass: int = 20_000_000
-
-    # -- The end of a fit ---------------------------------------------------------------------
-    # Times that probabilities near zero are lifted to see whether they return, and the largest
-    # pass (cells x classes) to do so.
-    lifts: int = 5
-    largest_lifted_pass: int = 4_000_000
-    # Share of each variable's own distribution that lifts them.
-    lift: float = 0.01
-    # Nats that a lift must gain to be tried again.
-    lift_nats: float = 1e-3
+    threaded_pass: tuple[int, int] = (100_000, 20_000_000)
     # Records: the smallest classes that together stand for no more than this are dropped. At a
     # maximum of the likelihood a class is as large as the records that it explains, so these
     # explain less than one record, and the log-likelihood falls by less than -log(1 - r) - r, which
-    # is 0.19 for half a record, 0.02 for a fifth.
+    # is 0.19 for half a record; where it falls by more, they stay.
     negligible_records: float = 0.5
-    # Nats: where dropping them costs more than that bound, the model is not at a maximum and
-    # they stay.
-    negligible_nats: float = 0.2
-    # Weight below which a class is empty whatever the number of records, and distance below which
-    # two columns are the same.
-    empty_weight: float = 1e-9
-    same_column: float = 1e-6
     # Variational steps to the concentrations of the prior, at most.
     concentration_steps: int = 50
 
@@ -125,81 +97,56 @@ class Policy:
     # of some draws outweighs their gain. At 1,451 (N = 5, I = 10, F = 15, 1,000,000 records) the
     # mean of the draws still is 1 % better; at 4,366 (F = 5) it is 2 % worse.
     plenty_records_per_parameter: float = 2000.0
-    # Starts that are followed to find modes for chains to start at, at the least and at the most;
-    # more where records are few: a chain stuck in a poor mode spoils the mean. On halves of CAR
-    # (864 records, rank 8) 20 starts in place of 6 raised the held-out log-likelihood by 0.009 per
-    # record.
+    # Starts that are followed to find modes for chains to start at, at the least: a chain stuck in
+    # a poor mode spoils the mean. On halves of CAR (864 records, rank 8) 20 starts in place of 6
+    # raised the held-out log-likelihood by 0.009 per record.
     modes: int = 6
-    most_modes: int = 30
     # Nats: modes that are less probable than the best by more are no starts of chains.
     mode_nats: float = 10.0
     # Records a parameter from which chains move so little that they must start at a finished mode.
     finished_mode_records_per_parameter: float = 100.0
-    # Standard deviation of the proposals for log s.
+    # Standard deviation of the proposals for log s, and share of the sweeps that propose them: on
+    # 400 x 500 binary records proposals took four tenths of a sweep.
     concentration_stride: float = 0.5
-    # Share of the sweeps that propose them: on 400 x 500 binary records proposals took four tenths
-    # of a sweep.
     concentration_share: float = 0.5
-    # Classes of the posterior mean for each class of a chain (pmf/compact.py). With two the error
-    # of 20 random models of rank 15 is 1.0004 of that of the mean of all draws on average, at worst
-    # 1.006, and asking costs 1.4 times as much as of one model; with three 0.999, 1.004 and 1.7.
-    answer_classes: float = 2.0
-    # EM passes over the records from the compacted mean, and the weight of that mean as prior, in
-    # multiples of the records. The passes regain what merging classes loses. A small prior fits
-    # noise: on half of HEART (151 records) the training log-likelihood is 0.017 per record above
+    # Classes of the posterior mean for each class of a chain from a mode, and from random starts.
+    # From a mode, the error of 20 random models of rank 15 is 1.0004 of that of the mean of all
+    # draws with two; from random starts held-out likelihoods of eleven wide sets had their knee
+    # at three to four.
+    answer_classes: tuple[float, float] = (2.0, 4.0)
+    # EM passes over the records from the compacted mean, which regain what merging classes loses,
+    # and the weight of that mean as prior, in multiples of the records. A small prior fits noise:
+    # on half of HEART (151 records) the training log-likelihood is 0.017 per record above
     # that of the mean of all sweeps with 20, and 0.204 with 5, which costs 0.018 on the other half.
-    # On halves of nine real sets 20 comes out at the mean of all draws or above it, on average.
     anchored_passes: int = 2
     anchor_records: float = 20.0
-    # The same where the rank was not given and an ensemble of chains answers. Held-out likelihoods
-    # of eleven wide sets had their knee at three to four times the rank with these passes; without
-    # them there was none below sixteen times.
-    ensemble_classes: float = 4.0
-    # The second weight is tried with the chains that win, and taken by chains from a mode that is
-    # far ahead. With agreement, 1, 2, 4, 8 and 16 gave
-    # -281.1, -279.2, -278.4, -278.1 and -278.0 per record on 400 x 500 binary records, -52.55,
-    # -52.44, -52.39, -52.37 and -52.36 on 9,000 x 100, but -94.31, -94.09, -94.17, -94.36 and
-    # -94.55 on 1,600 x 180, -7.751, -7.755, -7.760, -7.762 and -7.763 on CAR. Where the model's
-    # form is right it must lead by a standard error: else errors of random models of 1,000
-    # records are larger by 1 %.
-    ensemble_records: tuple[float, float] = (8.0, 2.0)
+    # The same from random starts: the one that held-out records prefer. With 1, 2, 4, 8 and 16 they
+    # had -281.1, -279.2, -278.4, -278.1 and -278.0 per record on 400 x 500 binary records, but
+    # -94.31, -94.09, -94.17, -94.36 and -94.55 on 1,600 x 180.
+    ensemble_records: tuple[float, ...] = (8.0, 2.0)
     # Classes of the model that answers, and of any rank that is searched, at the most: what
     # ``max_classes`` of `estimate` says; without it nothing but the data limits them.
     most_classes: float = inf
 
     # -- Agreement with the tables of two variables --------------------------------------------
-    # On half of each of twelve surveys (762 to 6,791 records), judged by the other half: the RMSE
-    # of shares in dense tables of two variables is 0.94 of that of the shares counted in the first
-    # half, the log-likelihood per record 0.022 higher than without agreement.
     # Whether what answers is moved towards the tables, and draws are spread by what they demand:
     # the argument ``agreement`` of `estimate`. The tables are looked at either way.
     agreement: bool = True
-    # Levels of all variables beyond which nothing is moved, and tables of some variables only are
-    # looked at: those that tell most for each level, with this many levels together.
+    # Records below which levels of a variable are pooled in the tables, and the levels of all
+    # variables that tables have at most: more levels are pooled, or variables left out.
+    rare_records: float = 20.0
     pair_levels: int = 1000
     # Records x levels squared beyond which tables are of a sample of the records.
     pair_cells: float = 4e10
-    # Weight of the model as its own prior, in multiples of the records that tables have. With
-    # 0.005, 0.02, 0.05, 0.2 and 1 (seven surveys, one split, 1.4 times that while classes are
-    # divided) the RMSE is 0.923, 0.926, 0.937, 0.970 and 1.013, the log-likelihood 0.104 and 0.001
-    # lower, 0.061, 0.048 and 0.016 higher than without agreement.
-    pair_anchor: float = 0.05
-    # EM steps towards the tables: the objective is then within a nat of its end.
-    pair_steps: int = 12
-    # Times that all classes are divided by the levels of the variable whose tables are met worst,
-    # and the anchor then. Without it the RMSE is 0.972, and on one survey 1.21 of that of counting;
-    # with two, three and four rounds 0.944, 0.940 and 0.937, the log-likelihood 0.025, 0.021 and
-    # 0.014 higher (tables judged with their margins). Of seven surveys and two sets with derived
-    # columns (one split) anchors of 0.15, 0.1 and 0.07 give 0.955, 0.951 and 0.948, the
-    # log-likelihood 0.035, 0.031 and 0.029 higher; TV16, met worst, has 1.030, 1.014 and 1.001.
-    pair_rounds: int = 3
-    pair_anchor_divided: float = 0.07
-    # EM steps then: on TV16, bfi, HealthInsurance and gss_spending (one split) 4, 6, 8 and 12 give
-    # 0.984, 0.978, 0.960 and 0.958, the log-likelihood 0.013 and 0.014 higher than with 8, and
-    # 0.006 lower. Two surveys kept aside were looked at as well, and say the same.
-    pair_steps_divided: int = 8
-    # Levels squared x classes beyond which classes are not divided.
-    pair_cells_divided: float = 3e8
+    # Weights of the model as its own prior, in multiples of the records that tables have; the first
+    # where no records are held out. The smallest is taken that does not lower the likelihood of
+    # held-out records. On halves of bfi, Chile, yrbss, gss_spending and CollegeDistance the error
+    # of pairs is 0.93, 0.87, 1.03, 0.97 and 0.97 of that of counting with 0.05, 0.88, 0.84, 0.97,
+    # 0.94 and 0.90 with 0.005, and the log-likelihood of the other half higher by 0.15, 0.03, 0.04,
+    # 0.15 and 0.05, and lower by 0.17, -0.04, -0.01, 0.01 and 0.17.
+    pair_anchors: tuple[float, ...] = (0.02, 0.05, 0.01, 0.005, 0.0025)
+    # EM steps towards the tables: with 100 on eleven files no figure differs by more than 1 %.
+    pair_steps: int = 60
     # Standard deviations of a chi-square statistic above its mean from which a table is said to
     # differ beyond chance, and tables that a model keeps note of.
     gap_errors: float = 5.0
@@ -208,17 +155,13 @@ class Policy:
     # -- Records beyond memory ------------------------------------------------------------------
     # Cells of the sample that a fit starts from, and the range of its number of records.
     sample_cells: int = 16_000_000
-    fewest_sampled: int = 20_000
-    most_sampled: int = 500_000
+    sampled_records: tuple[int, int] = (20_000, 500_000)
     # Nats: rise of the log-likelihood over ten passes below which a streamed fit has converged.
     # Parameters are then within a hundredth of their standard errors; more costs many passes.
     streamed_nats: float = 1e-2
-    # Chains, and their sweeps: they start at the maximum, and answers are nearly independent from
-    # draw to draw, so that some 100 sweeps are enough (docs/scale.rst).
-    streamed_chains: int = 2
-    streamed_burn_in: int = 20
-    streamed_draws: int = 20
-    streamed_thin: int = 2
+    # Chains, sweeps before the first draw, draws, and sweeps between them: chains start at the
+    # maximum, and answers are nearly independent from draw to draw (docs/scale.rst).
+    streamed_chains: tuple[int, int, int, int] = (2, 20, 20, 2)
 
     # -- Smooth columns -------------------------------------------------------------------------
     # Diffusion times to try, from the one in the middle on, for a variable of 15 levels, and as the
@@ -242,17 +185,11 @@ class Policy:
     smooth_spread: float = 1.0
 
     # -- Search for a rank ------------------------------------------------------------------------
-    # Ranks tried: spaced by less than 1.5, noise alone makes two in a row no better.
-    ranks_tried: tuple[int, ...] = (
-        *(1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800, 1200, 2000, 3000, 5000),
-    )
-    # Ratio of the largest rank of all to the one tried before it, at the least, where that is above
-    # ``few_classes``: of 3,000 x 163 binary records 200 cost nearly as much as 240, the largest.
-    cap_ratio: float = 1.25
+    # Ratio of one rank tried to the one before: with less than 1.5, noise alone makes two in a row
+    # no better.
+    rank_ratio: float = 1.6
     # Ranks in a row that are no better by a standard error, after which a curve ends.
     flat_ranks: int = 2
-    # The rank from which the ensemble's curve ends where it is behind the mode's, too.
-    least_judged_rank: int = 8
     # Records that judge, at the least: all five folds of few records, one of many.
     judging_records: float = 500.0
     # Distinct rows to learn from and to judge by, at most. On 100,000 records of rank 10 5,000,
@@ -262,112 +199,52 @@ class Policy:
     # Records for each class, at the least.
     records_per_class: float = 10.0
     # Cells x classes that the passes of a search go through at most, some 20 s of computing; and
-    # how many passes a rank counts for.
+    # those of a rank on all folds beyond which the last folds are given up.
     search_cells: float = 6e10
-    passes_per_rank: float = 100.0
+    fold_cells: float = 3e9
     # What a pass costs beside the records, in cells: for each level of a class (random numbers and
     # logarithms of gamma functions take some 130 ns), and in the interpreter.
     cells_per_level: float = 400.0
     cells_per_pass: float = 5e5
-    # What a whole fit may cost: full fits of the largest rank tried (``passes_per_rank`` passes
-    # over all records), or cells x classes where these are quick, some 10 s of computing; and the
-    # shares of it that ranks that are tried and the chains of the run-off and of the answer may
-    # take, and of what is left of it those that are merged and refined. Parts that judge are given
-    # up first.
-    full_fits: float = 6.0
-    quick_cells: float = 3e10
-    tried_share: float = 0.3
-    merged_share: float = 0.5
-    refined_share: float = 0.9
-    chains_share: float = 0.15
     # Chains of a trial, their sweeps, and the sweeps that count for the ensemble: the first of
     # them and the step to the next. A chain of sweeps costs half as much as steps of EM.
     trial_chains: int = 2
     trial_sweeps: int = 25
-    trial_keep: int = 9
-    trial_thin: int = 4
-    # Ranks up to which there are more chains, for the mode; and how many.
-    few_classes: int = 12
-    many_trial_chains: int = 4
-    # Sweeps of chains that only look for a mode.
-    short_sweeps: int = 15
+    trial_kept: range = range(8, 25, 4)
     # EM steps from the best end of a chain to the mode, and the relative rise over ten steps below
     # which they end.
     polish_steps: int = 12
     polish_progress: float = 1e-5
     # Standard errors below the best at which a smaller ensemble is as good.
     ensemble_errors: float = 0.5
-    # Cells x classes that merging may cost.
-    merge_cells: float = 2e10
-    # Largest rank from which classes are merged one by one; pairs that are tried, and EM steps of
-    # each and of the best.
+    # Largest rank from which classes are merged one by one, pairs that are tried, and EM steps of
+    # each and of the best. Of 8 random models 1 true rank is found without merging, 6 with it.
     largest_merged: int = 50
     merged_pairs: int = 2
-    merge_trial_steps: int = 4
-    merge_steps: int = 12
+    merge_steps: tuple[int, int] = (4, 12)
 
     # -- Chains that answer where the rank is not given --------------------------------------------
-    # Chains from random starts, and from a mode where sweeps are dear.
+    # Chains from random starts; one alone loses 0.05 to 0.21 nats per record on two sets.
     chains: int = 8
-    few_chains: int = 3
-    # Classes of chains from random starts, at the least, where there are ten records for each.
-    # Where one class is chosen, chains of one class would say that all variables are independent
-    # beyond doubt: on 16 random models (N = 5, I = 10, F = 10, 1,000 records) 85 % of the 90 %
-    # intervals held the truth, 52 % where one class was chosen. With 2, 4 and 8 classes here 87.0,
-    # 88.2 and 88.9 %, and the error was 0.3676, 0.3665 and 0.3683 (0.3688 without). Of independent
-    # variables (N = 6, I = 4) the error was 0.132, 0.144 and 0.145 (0.120), coverage 94, 95, 95 %.
+    # Cells x classes that all sweeps of these chains may cost, and the range of their number.
+    chain_cells: float = 2e9
+    chain_sweeps: tuple[int, int] = (20, 160)
+    # Classes of chains, at the least, where there are ten records for each. Where one class is
+    # chosen, chains of one class would say that all variables are independent beyond doubt: on 16
+    # random models (N = 5, I = 10, F = 10, 1,000 records) 85 % of the 90 % intervals held the
+    # truth, 52 % where one class was chosen. With 2, 4 and 8 classes here 87.0, 88.2 and 88.9 %.
     fewest_chain_classes: int = 4
-    # Classes of the chains that bounds rest on, for each class of chains from a mode of at most
-    # ``largest_best`` classes that answer. Of three random models (N = 5, I = 10, F = 10, 10,000
-    # records) 90 % intervals held the truth in 88.3 % of 180 cases, and in 86.1 % with 1.
-    bounds_classes: float = 1.5
-    # Sweeps that a chain may have, and the cells x classes of all chains together that candidates
-    # of the run-off, and chains from a mode, may cost.
-    sweeps_tried: tuple[int, ...] = (20, 40, 80, 160)
-    run_off_cells: float = 2e9
-    mode_cells: float = 6e9
-    # Standard errors by which the mode must be ahead to be taken without a run-off, and the
-    # ensemble for ranks of modes not to be refined: it is behind on random models (-2 to -13 of
-    # them), ahead on wide records (10 on 1,600 x 180).
-    sure_errors: float = 3.0
-    # Standard errors by which chains may be behind the winner of the run-off and still answer with
-    # it. Of twelve random models (20 variables of 2 or 3 levels, F = 10, 30 % missing, 1,000
-    # records) the error is 1.008 of that at the known rank with 2, at worst 1.023; 1.015 and 1.050
-    # with 1.
-    pooled_errors: float = 2.0
-    # Largest rank chosen that is refined on all records, and EM steps of the model to merge from.
-    # Of 30 random models (10 to 20 variables of 2 to 4 levels, ranks 3 to 25, 10,000 to 40,000
-    # records) 28 true ranks are found. Of 30 others, an earlier version found all, and 25 where a
-    # best score above 25 was not refined.
-    largest_best: int = 30
-    refine_steps: int = 80
-    # Cells x classes that this may cost.
-    refine_cells: float = 2e10
-    # Records of which one judging part is added to the first two: five parts of few records. Beyond
-    # that many, one part alone does not judge.
-    refine_records: float = 1e5
-    # Chains from random starts, beside the mode of the search, that look for the representative
-    # model, up to how many classes there are several; and EM steps to it, and to the model that
-    # chains start at.
-    representative_chains: int = 4
-    several_chains_rank: int = 10
-    representative_steps: int = 80
-    # Cells x classes that these steps may cost, and those to the concentrations of its prior: at
-    # 12,758 x 111 binary records, rank 800, they took three times as long as a fit.
-    representative_cells: float = 4e9
+    # Classes of a mode that answers by itself where it is ahead of the ensemble by two standard
+    # errors, as where labels follow rules, at the least.
+    mode_classes: int = 30
 
-    # -- Rank -----------------------------------------------------------------------------------
+    # -- Rank by other criteria -------------------------------------------------------------------
     # Share of the best rank down to which gaps around it are closed.
     rank_gap: float = 0.1
     # Nats over ten steps below which a fit has converged: ranks differ by tens of them.
     rank_nats: float = 0.3
     # Rows beyond which as many are drawn for criteria of fits to all records.
     most_rows: int = 1_000_000
-    # Sparse variational Bayes: pseudo-count of a class, first number of classes (which doubles),
-    # and expected records that a class needs to be kept.
-    sparse_pseudo_count: float = 0.3
-    first_cap: int = 8
-    least_records: float = 1.0
 
     def __str__(self) -> str:
         """One line a number."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
+from rejoint.arrays import FloatArray
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.model import FloatArray, Layout
+from rejoint.model import Layout
 
 if TYPE_CHECKING:
     from rejoint.estimation.data import Data

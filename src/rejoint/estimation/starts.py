@@ -1,10 +1,8 @@
 """Where estimation starts, and whether the starts that were followed to the end agree.
 
-Models to start from are random, records as profiles, grown, or made from votes or given labels.
-
-No kind is best everywhere. Grown classes find rare combinations, which random ones take for
-noise; on models without such classes random ones are as good or better. All are cheap: a start is
-worth no more than the passes that follow it.
+Models to start from are random, grown, or made from votes or given labels. Grown classes find rare
+combinations, which random ones take for noise; on models without such classes random ones are as
+good or better. All are cheap: a start is worth no more than the passes that follow it.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from rejoint import kernels
-from rejoint.arrays import IntArray
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.columns import Coded, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
+from rejoint.estimation.gibbs import child
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.kernels import available_threads, has_value
 from rejoint.messages import Argument, Message, PythonOnly, join_messages, remark
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.records.records import BaseRecords
 from rejoint.solver.run import run
 from rejoint.solver.search import Follow, best_run, promising, search
@@ -34,6 +33,15 @@ from rejoint.text import cite, format_number, plural
 
 #: Records whose classes are found at a time.
 BLOCK_RECORDS = 65_536
+
+#: Share of a vote that a record has for each label beside its own votes.
+VOTE_SHARE = 0.1
+
+#: Nats: optima that differ by less are the same one, and are nearly as good.
+SAME_NATS, NEAR_NATS = 0.1, 2.0
+
+#: Share of the records in other classes from which two optima are different findings.
+OTHER_CLASSES = 0.1
 
 #: Makes a model to start from.
 Start = Callable[[Data], Model]
@@ -48,7 +56,7 @@ def make_starts(
     known: Sequence[Model] = (),
     policy: Policy = DEFAULT,
 ) -> list[Start]:
-    """Known models, one from votes where variables share their labels, then four kinds in turn.
+    """Known models, one from votes where variables share their labels, then grown and random ones.
 
     Each has its own generator of random numbers, so that their order does not matter. The first
     ones are the same however many there are.
@@ -57,13 +65,8 @@ def make_starts(
         return [independence]
     starts: list[Start] = [partial(given_model, model=model) for model in known]
     if len(shared_labels(data.domain, rank)) > 1:
-        starts.append(partial(model_from_votes, rank=rank, rng=child(rng), policy=policy))
-    kinds: list[Callable[..., Model]] = [
-        partial(profile_model, blend=policy.cautious_blend),
-        partial(grown_model, blend=policy.faithful_blend, em=em),
-        random_model,
-        partial(grown_model, blend=policy.cautious_blend, em=em),
-    ]
+        starts.append(partial(model_from_votes, rank=rank, rng=child(rng)))
+    kinds: list[Callable[..., Model]] = [partial(grown_model, em=em), random_model]
     for k in range(count - len(starts)):
         starts.append(partial(kinds[k % len(kinds)], rank=rank, rng=child(rng)))
     return starts[:count]
@@ -88,21 +91,9 @@ def independence(data: Data) -> Model:
     return Model(data.layout, np.ones(1), data.center[:, None])
 
 
-def child(rng: np.random.Generator) -> np.random.Generator:
-    """A new generator, seeded by another."""
-    return np.random.default_rng(int(rng.integers(2**62)))
-
-
 def random_model(data: Data, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and columns drawn around each variable's own distribution."""
     return Model.draw(data.layout.split(data.center), rank, rng)
-
-
-def profile_model(data: Data, rank: int, blend: float, rng: np.random.Generator) -> Model:
-    """Even weights, and columns around records drawn at random."""
-    weight = data.records.weight
-    seeds = rng.choice(len(weight), size=rank, p=weight / weight.sum())
-    return Model(data.layout, np.full(rank, 1.0 / rank), columns_around(data, seeds, blend))
 
 
 def columns_around(data: Data, seeds: IntArray, blend: float) -> FloatArray:
@@ -133,9 +124,7 @@ def shared_labels(domain: Domain, rank: int) -> tuple[Level, ...]:
     return tuple(most) if shared else ()
 
 
-def model_from_votes(
-    data: Data, rank: int, rng: np.random.Generator, policy: Policy = DEFAULT
-) -> Model:
+def model_from_votes(data: Data, rank: int, rng: np.random.Generator) -> Model:
     """A class for each label that the variables share, which holds the records that vote for it.
 
     The share of a record in a class is its share of votes for the label, and a little more. Where
@@ -148,7 +137,7 @@ def model_from_votes(
         # The log-probability counts cells where a level has the probability 1 / e, others 1.
         given = np.exp(-np.array([[float(name == label)] for name in names]))
         votes[:, k] = -data.records.log_prob(Model(layout, np.ones(1), given))
-    shares = votes / votes.sum(axis=1, keepdims=True) + policy.vote_doubt
+    shares = votes / votes.sum(axis=1, keepdims=True) + VOTE_SHARE
     model = model_of_shares(data, data.records, shares / shares.sum(axis=1, keepdims=True))
     return model.extend(rank, data.layout.split(data.center), rng)
 
@@ -238,11 +227,11 @@ def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
     return Model(layout, weights / weights.sum(), factors)
 
 
-def grown_model(data: Data, rank: int, blend: float, em: Em, rng: np.random.Generator) -> Model:
-    """Classes grown from one on, doubled again and again, with some steps at each size."""
+def grown_model(data: Data, rank: int, em: Em, rng: np.random.Generator) -> Model:
+    """Grow a model by doubling its classes, with some steps at each size."""
     model = independence(data)
     while model.rank < rank:
-        model = widen(data, model, min(2 * model.rank, rank), blend, rng)
+        model = widen(data, model, min(2 * model.rank, rank), rng, em.policy)
         if model.rank < rank:
             state = em.init(data, model)
             for _ in range(em.policy.growth_steps):
@@ -251,7 +240,9 @@ def grown_model(data: Data, rank: int, blend: float, em: Em, rng: np.random.Gene
     return model
 
 
-def widen(data: Data, model: Model, rank: int, blend: float, rng: np.random.Generator) -> Model:
+def widen(
+    data: Data, model: Model, rank: int, rng: np.random.Generator, policy: Policy = DEFAULT
+) -> Model:
     """Add classes around records that the model has too few of.
 
     A record's share of the deviance, ``count * log(count / expected)``, is its probability to be
@@ -262,7 +253,8 @@ def widen(data: Data, model: Model, rank: int, blend: float, rng: np.random.Gene
     expected = data.log_prob(model)
     lack = weight * np.maximum(np.log(weight / data.total) - expected, 0.0)
     chance = lack / lack.sum() if lack.sum() > 0 else None
-    columns = columns_around(data, rng.choice(len(lack), size=more, p=chance), blend)
+    seeds = rng.choice(len(lack), size=more, p=chance)
+    columns = columns_around(data, seeds, policy.seed_share)
     weights = np.concatenate([model.weights * (rank - more), np.ones(more)]) / rank
     return Model(data.layout, weights, np.hstack([model.factors, columns]))
 
@@ -272,34 +264,6 @@ def follow_start(
 ) -> Run:
     """Make a start and run a solver from there."""
     return run(solver, data, start(data), session, start=number, key=key)
-
-
-def follow_to_end(
-    data: Data,
-    start: Start,
-    number: int,
-    session: Session,
-    key: str,
-    *,
-    solver: Any,
-    policy: Policy,
-) -> Run:
-    """Run a solver to its end, then again with lifted probabilities as long as that gains.
-
-    Probabilities that fell to nearly zero on the way return slowly, if at all.
-    """
-    last = run(solver, data, start(data), session, start=number)
-    records = last.records
-    quick = data.cells * last.model.rank <= policy.largest_lifted_pass
-    for _ in range(policy.lifts if quick else 0):
-        factors = (1 - policy.lift) * last.factors + policy.lift * data.center[:, None]
-        again = run(solver, data, replace(last.model, factors=factors), session, start=number)
-        records += again.records
-        better = again.objective <= last.objective - policy.lift_nats
-        last = again if better else replace(last, stop=again.stop)
-        if not better:
-            break
-    return replace(last, records=records)
 
 
 def limited(solver: Any, objective: float) -> Any:
@@ -349,7 +313,7 @@ class StartSearch:
         runs = search(problem, starts, follow, self.session, offer=self.offer, workers=workers)
         numbers: Sequence[int] = range(len(runs))
         steps = (with_limits(solver, policy.explore), limited(solver, runs[0].objective))
-        for share, further in zip(policy.kept_starts, steps, strict=True):
+        for share, further in zip((policy.kept_starts, 0.0), steps, strict=True):
             good = promising(runs, numbers, share, most=1)
             for number in set(numbers).difference(good):
                 runs[number] = replace(runs[number], stop=Stop.BEHIND)
@@ -365,15 +329,14 @@ class StartSearch:
         offer: Callable[[list[Run]], Any] | None = None,
     ) -> None:
         """Follow one run to the end of a solver, in place."""
-        solver = limited(solver, runs[number].objective)
-        follow = partial(follow_to_end, solver=solver, policy=self.policy)
+        follow = partial(follow_start, solver=limited(solver, runs[number].objective))
         self._follow(runs, [number], follow, offer or self.offer)
 
     def _place(self, count: int) -> tuple[Data, int]:
         """Return the records that a number of starts are followed on, and the number of threads."""
         data, policy = self.data, self.policy
         size = data.cells * self.rank
-        threaded = policy.smallest_threaded_pass <= size <= policy.largest_threaded_pass
+        threaded = policy.threaded_pass[0] <= size <= policy.threaded_pass[1]
         workers = min(data.threads, count) if threaded else 1
         return (data.alone() if workers > 1 else data), workers
 
@@ -516,7 +479,7 @@ class StartAgreement:
         return said
 
 
-def compare_ends(data: Data, runs: Sequence[Run], policy: Policy = DEFAULT) -> StartAgreement:
+def compare_ends(data: Data, runs: Sequence[Run]) -> StartAgreement:
     """Compare the runs that were followed to the end; all by the same solver.
 
     Examples
@@ -530,7 +493,7 @@ def compare_ends(data: Data, runs: Sequence[Run], policy: Policy = DEFAULT) -> S
     """
     best = runs[best_run(runs)]
     ended = [each for each in runs if each.stop is not Stop.BEHIND]
-    others = [each for each in ended if each.objective > best.objective + policy.same_nats]
+    others = [each for each in ended if each.objective > best.objective + SAME_NATS]
     reached = len(ended) - len(others)
     if not others:
         return StartAgreement(len(runs), len(ended), reached)
@@ -539,8 +502,8 @@ def compare_ends(data: Data, runs: Sequence[Run], policy: Policy = DEFAULT) -> S
     moved = share_moved(data, best.model, rival.model)
     return StartAgreement(
         *(len(runs), len(ended), reached, gap, moved),
-        near=gap <= policy.near_nats,
-        differs=moved >= policy.other_classes,
+        near=gap <= NEAR_NATS,
+        differs=moved >= OTHER_CLASSES,
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from rejoint.arrays import FloatArray
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import (
@@ -18,7 +19,7 @@ from rejoint.estimation.priors import (
     log_hyperprior,
     make_prior,
 )
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.solver.solver import Limits
 
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from rejoint import kernels
+from rejoint.arrays import FloatArray
 from rejoint.factorization.problem import ROUGH_SHARE, TableProblem
 from rejoint.kernels import damped_inverse, project_columns
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.solver import Limits, Stalled
 

@@ -23,11 +23,11 @@ from itertools import combinations, product
 
 import numpy as np
 
-from rejoint.arrays import parts_of, sum_to
+from rejoint.arrays import FloatArray, parts_of, sum_to
 from rejoint.factorization.admm import weights_update
 from rejoint.factorization.problem import TableProblem
 from rejoint.kernels import project_columns
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.solver.solver import Limits
 
 Block = tuple[int, ...]

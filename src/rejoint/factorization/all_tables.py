@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from rejoint import kernels
+from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
@@ -30,9 +31,9 @@ from rejoint.factorization.fit_tables import Auto, as_method, as_start, join_run
 from rejoint.factorization.loss import SQUARES
 from rejoint.factorization.problem import gram_stack
 from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, symmetric_total
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.infer import Bins
+from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import BaseRecords
 from rejoint.records.sparse import SparseRecords, as_records
 from rejoint.solver.result import FitResult
@@ -66,7 +67,7 @@ class AllTables:
         The records.
     order : int
         Variables of each table.
-    kinds, levels, bins
+    kinds, levels, bins, not_applicable, missing_level
         What is declared about columns; see :meth:`Records.of`.
 
     Examples
@@ -85,14 +86,20 @@ class AllTables:
     kinds: InitVar[Mapping[Any, Kind] | None] = None
     levels: InitVar[Mapping[Any, Sequence[Level]] | None] = None
     bins: InitVar[Bins] = None
+    not_applicable: InitVar[NotApplicable] = "auto"
+    missing_level: InitVar[Sequence[Any]] = ()
 
     def __post_init__(
         self,
         kinds: Mapping[Any, Kind] | None,
         levels: Mapping[Any, Sequence[Level]] | None,
         bins: Bins,
+        not_applicable: NotApplicable,
+        missing_level: Sequence[Any],
     ) -> None:
-        records = as_records(self.data, kinds=kinds, levels=levels, bins=bins)
+        declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+        declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
+        records = as_records(self.data, **declared)
         object.__setattr__(self, "data", records)
         size = len(records.domain)
         if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer):

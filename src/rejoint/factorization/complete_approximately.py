@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
-from rejoint.arrays import outer_product, sum_to
+from rejoint.arrays import FloatArray, outer_product, sum_to
 from rejoint.cost import Cost
 from rejoint.factorization.corrector import Correction, GoalCells, correct, exclude_zeros
 from rejoint.factorization.early_stop import Smooth, fit_smooth
@@ -36,7 +36,7 @@ from rejoint.factorization.problem import TableProblem
 from rejoint.factorization.table_goals import Exact, Goal, Near, Within
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.pmf.compact import compact
 from rejoint.queries.junction_tree import JunctionTree
 from rejoint.queries.log_prob import draw_codes

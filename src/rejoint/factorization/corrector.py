@@ -23,10 +23,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import FloatArray
 from rejoint.factorization.table_goals import Exact, Goal, Within
 from rejoint.factorization.unfolding import Rows, khatri_rao
 from rejoint.kernels import table_sizes
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 
 #: Numbers of Khatri-Rao products that are kept during a step (400 MB); more are formed again.
 MOST_KEPT_NUMBERS = 50_000_000

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.arrays import sum_to
+from rejoint.arrays import FloatArray, sum_to
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.algebraic import Algebraic, Subtables
 from rejoint.factorization.kl import Kl
@@ -31,7 +31,7 @@ from rejoint.factorization.table_policy import POLICY
 from rejoint.factorization.unfolding import khatri_rao
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, join_messages
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run

@@ -17,6 +17,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from rejoint.arrays import FloatArray
 from rejoint.factorization.loss import KL, TINY
 from rejoint.factorization.newton import (
     column_sums,
@@ -29,7 +30,7 @@ from rejoint.factorization.newton import (
     solve_directly,
 )
 from rejoint.factorization.problem import TableProblem
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.solver import Limits
 

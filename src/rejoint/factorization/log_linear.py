@@ -25,7 +25,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import outer_product, parts_of
+from rejoint.arrays import FloatArray, outer_product, parts_of
 from rejoint.factorization.max_entropy import (
     Completion,
     pull_from_start,
@@ -35,7 +35,7 @@ from rejoint.factorization.max_entropy import (
 from rejoint.factorization.table_goals import Near
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.queries.tables import Tabulate
 from rejoint.solver.solver import Stalled
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from rejoint.model import FloatArray
+from rejoint.arrays import FloatArray
 from rejoint.text import cite
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import sum_to
+from rejoint.arrays import FloatArray, sum_to
 from rejoint.factorization.table_goals import CentralGoal, Exact, Goal, Within
 from rejoint.factorization.table_policy import POLICY
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.solver import Limits, Stalled

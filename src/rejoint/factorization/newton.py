@@ -39,10 +39,11 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
+from rejoint.arrays import FloatArray
 from rejoint.factorization import unfolding
 from rejoint.factorization.problem import TableProblem, gram_stack
 from rejoint.factorization.unfolding import Rows, khatri_rao
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.solver.solver import Limits
 
 #: Numbers handled at a time: bounds memory at about 16 MB for each array.

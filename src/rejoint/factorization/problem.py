@@ -24,13 +24,13 @@ from math import comb
 import numpy as np
 
 from rejoint import kernels
-from rejoint.arrays import sum_to
+from rejoint.arrays import FloatArray, sum_to
 from rejoint.factorization import unfolding
 from rejoint.factorization.loss import SQUARES, Loss
 from rejoint.factorization.unfolding import Columns, Family, Rows, Slabs, Unfolding
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, remark
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.solver.checkpoint import digest
 from rejoint.text import cite, plural, show
 

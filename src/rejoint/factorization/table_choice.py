@@ -23,7 +23,7 @@ from math import exp, lgamma, log, prod
 
 import numpy as np
 
-from rejoint.arrays import parts_of, sum_to
+from rejoint.arrays import FloatArray, parts_of, sum_to
 from rejoint.factorization.early_stop import Smooth, fit_smooth
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
@@ -51,7 +51,7 @@ from rejoint.factorization.table_policy import POLICY
 from rejoint.identifiability.certificate import certificate_of
 from rejoint.marginals.compare import SAME
 from rejoint.marginals.marginals import Marginals
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.tables import tables_of_model
 from rejoint.solver.result import FitResult

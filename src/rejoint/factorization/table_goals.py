@@ -13,13 +13,12 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from rejoint.arrays import outer_product
+from rejoint.arrays import FloatArray, outer_product
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.compare import SAME, disagreements, is_rounding
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.suppression import UnknownCells, meet_sums
-from rejoint.model import FloatArray
 
 
 class Goal(Protocol):

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from rejoint.arrays import FloatArray
 from rejoint.factorization.loss import Loss
-from rejoint.model import FloatArray
 
 Rows = NDArray[np.intp]
 

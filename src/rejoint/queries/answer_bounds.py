@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rejoint.arrays import parts_of, sum_to
-from rejoint.model import FloatArray
+from rejoint.arrays import FloatArray, parts_of, sum_to
 from rejoint.queries.cell_program import (
     HIGHS_CELLS,
     CellProgram,

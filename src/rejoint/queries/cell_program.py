@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import outer_product, parts_of, sum_to
-from rejoint.model import FloatArray
+from rejoint.arrays import FloatArray, outer_product, parts_of, sum_to
 from rejoint.queries.interior_point import (
     CellBlock,
     InteriorPoint,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.model import FloatArray
+from rejoint.arrays import FloatArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

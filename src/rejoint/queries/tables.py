@@ -5,7 +5,8 @@ from math import prod
 
 import numpy as np
 
-from rejoint.model import FloatArray, Model
+from rejoint.arrays import FloatArray
+from rejoint.model import Model
 from rejoint.text import format_count
 
 #: Gives the table of some variables, increasing, axes in their order.

@@ -1,8 +1,5 @@
 """Criteria of fits to all records: AIC, BIC and aBIC at the maximum likelihood, and evidence."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,16 +9,14 @@ from rejoint.estimation.data import Data
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
-from rejoint.estimation.starts import fit_rank, grown_model, independence, random_model, widen
+from rejoint.estimation.starts import fit_rank, independence, widen
 from rejoint.estimation.variational import Variational
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.selection import CriterionTable, Judge, Measure
+from rejoint.rank.selection import CriterionTable, CriterionText, RankCriterion
 from rejoint.solver.run import run
-from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Limits, Run
-from rejoint.text import plural
+from rejoint.solver.solver import Limits
 
 
 def information_criteria(
@@ -62,7 +57,7 @@ def relative_entropy(data: Data, model: Model) -> tuple[float, float]:
     return found.log_likelihood, float(1.0 - entropy / (data.total * np.log(model.rank)))
 
 
-class InformationCriterion(Judge):
+class InformationCriterion(RankCriterion):
     """AIC, BIC or aBIC of fits of growing rank, each also from the next smaller and larger ones.
 
     Parameters
@@ -92,7 +87,7 @@ class InformationCriterion(Judge):
         policy: Policy = DEFAULT,
     ) -> None:
         name = {"aic": "AIC", "bic": "BIC", "abic": "aBIC"}.get(criterion, criterion)
-        measure = Measure(name, "2", f"2 in {name}", -2.0 * data.total)
+        measure = CriterionText(name, "2", f"2 in {name}", -2.0 * data.total)
         super().__init__(criterion, measure, 1.0 / data.total, cap)
         self.data, self.solver, self.n_init = data, solver, n_init
         self.session, self.policy = session, policy
@@ -116,8 +111,7 @@ class InformationCriterion(Judge):
         below = max((r for r in self.models if r < rank), default=None)
         known = []
         if below is not None:
-            for blend in (policy.cautious_blend, policy.faithful_blend):
-                known.append(widen(self.data, self.models[below], rank, blend, rng))
+            known.append(widen(self.data, self.models[below], rank, rng, policy))
         done = fit_rank(self.data, rank, self.solver, known, self.n_init, self.session, policy)
         self.models[rank] = done.model
         return done.model
@@ -147,7 +141,9 @@ class EvidenceBound(InformationCriterion):
     ) -> None:
         solver = brief_em(data, policy)
         super().__init__("evidence", data, solver, n_init, cap, session, policy)
-        self.measure = Measure("lower bound of the log-evidence", "one nat", "one nat", data.total)
+        self.measure = CriterionText(
+            "lower bound of the log-evidence", "one nat", "one nat", data.total
+        )
 
     def fit(self, rank: int) -> float:
         """Bound per record; each of the F! orders of the classes adds the same."""
@@ -169,67 +165,3 @@ def brief_limits(data: Data, policy: Policy) -> Limits:
 def brief_em(data: Data, policy: Policy) -> Em:
     """EM with a prior, precise enough to tell ranks apart."""
     return Em(first_prior(data, policy), limits=brief_limits(data, policy), policy=policy)
-
-
-@dataclass(frozen=True)
-class SparseFit:
-    """Classes that sparse variational Bayes keeps, the evidence bound, and the caps tried."""
-
-    model: Model = field(repr=False)
-    bound: float
-    caps: tuple[int, ...]
-
-    @property
-    def rank(self) -> int:
-        """Number of classes that are left."""
-        return self.model.rank
-
-
-def fit_sparse(
-    data: Data, most: int, n_init: int, session: Session, policy: Policy
-) -> Iterable[SparseFit]:
-    """Fits under a cap that doubles until it is not reached, without the classes that vanished."""
-    caps: tuple[int, ...] = ()
-    cap = min(policy.first_cap, most)
-    while True:
-        session.report(f"variational Bayes with {plural(cap, 'class', 'classes')}")
-        caps = (*caps, cap)
-        done = fit_capped(data, cap, n_init, session, policy)
-        left = done.weights * data.total > policy.least_records
-        found = SparseFit(done.model.take(left), -done.objective, caps)
-        yield found
-        if found.rank < cap or cap == most:
-            return
-        cap = min(2 * cap, most)
-
-
-def fit_capped(data: Data, cap: int, n_init: int, session: Session, policy: Policy) -> Run:
-    """The best of several runs of sparse variational Bayes, each from a brief fit with a prior."""
-    brief = brief_em(data, policy)
-    limits = Limits(1000, progress=1e-8, window=20, exact=-1.0)
-    solver = Variational(pseudo_count=policy.sparse_pseudo_count, limits=limits, policy=policy)
-    starts = []
-    for k in range(n_init):
-        if cap > 1 and k % 2 == 0:
-            start = grown_model(data, cap, policy.cautious_blend, brief, session.rng)
-        else:
-            start = random_model(data, cap, session.rng)
-        starts.append(start)
-    follow = partial(follow_capped, brief=brief, solver=solver)
-    runs: list[Run] = search(data, starts, follow, session.here())
-    return runs[best_run(runs)]
-
-
-def follow_capped(
-    data: Any,
-    start: Model,
-    number: int,
-    session: Session,
-    key: str,
-    *,
-    brief: Any,
-    solver: Any,
-) -> Run:
-    """A brief fit with a prior, then sparse variational Bayes."""
-    begun = run(brief, data, start, session)
-    return run(solver, data, begun.model, session, key=key)

@@ -15,7 +15,13 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.selection import CriterionTable, Judge, Measure, Selection, search_ranks
+from rejoint.rank.selection import (
+    CriterionTable,
+    CriterionText,
+    RankCriterion,
+    Selection,
+    search_ranks,
+)
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
@@ -83,7 +89,7 @@ def select_rank_of_tables(marginals: Marginals, n_init: int, session: Session) -
     return search_ranks(TableBic(marginals, n_init, session), None, session)
 
 
-class TableBic(Judge):
+class TableBic(RankCriterion):
     """BIC of fits of growing rank to the same tables, each warm from the one below."""
 
     def __init__(self, marginals: Marginals, n_init: int, session: Session) -> None:
@@ -95,7 +101,7 @@ class TableBic(Judge):
         pairs = [tuple(pair) for s in marginals.index_subsets for pair in combinations(s, 2)]
         self.once = len(set(pairs)) / len(pairs) if pairs else 1.0
         name = "BIC of the tables (each pair of variables counted once)"
-        measure = Measure(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
+        measure = CriterionText(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
         # The largest rank that the number of cells does not exclude.
         said = report(marginals.domain, subsets=marginals.subsets)
         cap = max(said.counting, 1)

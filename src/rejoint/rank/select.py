@@ -14,15 +14,14 @@ from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import ChainPlan
-from rejoint.estimation.ordinal_smoothing import Smooth, smooth_data, smooth_variables
+from rejoint.estimation.folds import draw_rows
 from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.estimation.smoothing import Smooth, smooth_data, smooth_variables
 from rejoint.messages import Progress
-from rejoint.rank.criteria import EvidenceBound, InformationCriterion, SparseFit, fit_sparse
-from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, merge_cost, size_of
-from rejoint.rank.run_off import count_parts, is_wide, plan_chains, refine, start_of
-from rejoint.rank.selection import CriterionTable, Judge, Selection, search_ranks
-from rejoint.records.infer import Bins
+from rejoint.rank.criteria import EvidenceBound, InformationCriterion
+from rejoint.rank.curve import HeldOutSearch, largest_rank, size_of
+from rejoint.rank.selection import RankCriterion, Selection, search_ranks
+from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.sparse import as_records
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import open_checkpoint
@@ -31,8 +30,8 @@ from rejoint.solver.session import Session
 from rejoint.solver.solver import is_solver
 from rejoint.text import cite, plural
 
-CriterionName = Literal["heldout", "bic", "aic", "abic", "evidence", "variational"]
-CRITERIA = ("heldout", "bic", "aic", "abic", "evidence", "variational")
+CriterionName = Literal["heldout", "bic", "aic", "abic", "evidence"]
+CRITERIA = ("heldout", "bic", "aic", "abic", "evidence")
 
 #: Those of a maximum of the likelihood alone.
 INFORMATION = frozenset({"bic", "aic", "abic"})
@@ -55,6 +54,8 @@ def select(
     kinds: Mapping[Any, Kind] | None = None,
     levels: Mapping[Any, Sequence[Level]] | None = None,
     bins: Bins = None,
+    not_applicable: NotApplicable = "auto",
+    missing_level: Sequence[Any] = (),
     smooth: Smooth = "auto",
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
@@ -72,14 +73,12 @@ def select(
     ranks : sequence of int, optional
         The ranks to compare. By default 1, 2, 3, ... in growing steps until the score falls,
         then those around the best.
-    criterion : {"heldout", "bic", "aic", "abic", "evidence", "variational"} or a list of them
+    criterion : {"heldout", "bic", "aic", "abic", "evidence"} or a list of them
         ``"heldout"``: mean log-probability of records left out of the fit; ``"bic"``, ``"aic"``,
         ``"abic"``: information criteria at the maximum of the likelihood, as programs for latent
         classes give them (``"bic"`` is cautious and misses small classes, ``"abic"`` adjusts it
         for the sample size, ``"aic"`` takes more); ``"evidence"``: the lower bound of variational
-        Bayes; ``"variational"``: no curve at all, but the classes that variational Bayes with
-        sparse weights keeps, under a cap that grows until it is not reached. Of several the first
-        chooses, and the table has all of them at the same ranks.
+        Bayes. Of several the first chooses, and the table has all of them at the same ranks.
     solver : {"auto", "map", "ml"} or solver object
         What fits the models that are compared; by default ``"map"`` where records are held out
         and ``"ml"`` for information criteria. Without a prior (``"ml"``) a cell that was never
@@ -96,7 +95,8 @@ def select(
         About how many seconds of computing the search of held-out likelihood may take, 20 by
         default. It is counted in operations, so that the same call has the same result on any
         machine.
-    sample_weight, survey_weight, strata, clusters, domain, kinds, levels, bins
+    sample_weight, survey_weight, strata, clusters, domain, kinds, levels, bins, \
+not_applicable, missing_level
         As for :meth:`Records.of`.
     smooth : "auto", bool or list of names
         Variables with an order whose columns are smooth; see :func:`rejoint.estimate`. Information
@@ -143,6 +143,7 @@ def select(
     criteria = checked_criteria(criterion)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+    declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
     source = as_records(data, domain=domain, weights=weights, rule=policy.columns, **declared)
     records = InMemory.of(source)
     smoothed = smooth_variables(records.domain, smooth, solver)
@@ -232,16 +233,13 @@ def select_by(
     rows = len(data.records.weight)
     data = draw_rows(data, policy.most_rows, session.rng)
     cap = largest_rank(data)
-    if criterion == "variational":
-        found = select_sparse(data, ranks, cap, n_init or 3, session, policy)
+    judge: RankCriterion
+    if criterion == "evidence":
+        judge = EvidenceBound(data, n_init, cap, session, policy)
     else:
-        judge: Judge
-        if criterion == "evidence":
-            judge = EvidenceBound(data, n_init, cap, session, policy)
-        else:
-            maximizer = make_solver(solver, "ml", policy)
-            judge = InformationCriterion(criterion, data, maximizer, n_init, cap, session, policy)
-        found = search_ranks(judge, ranks, session, policy)
+        maximizer = make_solver(solver, "ml", policy)
+        judge = InformationCriterion(criterion, data, maximizer, n_init, cap, session, policy)
+    found = search_ranks(judge, ranks, session, policy)
     if rows > policy.most_rows:
         used = f"{policy.most_rows:,} of the {plural(rows, 'distinct record')}, drawn at random"
         found = replace(found, words=f"{found.words} The search used {used}.")
@@ -285,96 +283,20 @@ def select_held_out(
     cells = None if budget is None else budget * CELLS_PER_SECOND
     solver = make_solver(solver, "map", policy)
     flat = policy.flat_ranks if ranks is None else np.inf
-    judge = HeldOutSearch(data, session, policy, cells, folds, solver, n_init, flat)
-    selection = search_ranks(judge, ranks, session, policy)
+    search = HeldOutSearch(data, session, policy, cells, folds, solver, n_init, flat)
+    selection = search_ranks(search, ranks, session, policy)
     if ranks is None and solver is None:
-        judge.merge_back()
-        best = judge.choose()
-        most = judge.left(policy.refined_share, policy.refine_cells)
-        parts = 0 if is_wide(data, judge, policy) else count_parts(data, best, most, policy)
-        if parts:
-            judge.spent += parts * merge_cost(data, best, 1, policy)
-            judge.refined = refine(data, best, parts, session, policy)
-        selection = judge.conclude()
+        search.merge_back()
+        selection = search.conclude()
     if not plan:
         return selection
     session.offer(lambda: replace(selection, interrupted=True), certain=True)
-    chains = plan_chains(data, judge, session, policy)
-    start = None
-    if chains.at_mode:
-        cells = judge.for_chains(policy.mode_cells)
-        start = start_of(data, judge.models(chains.rank), cells, session, policy)
-    assert selection.ensemble is not None
-    first = judge.concentrations(chains.rank)
-    ensemble = replace(selection.ensemble, plan=chains, start=start, concentrations=first)
-    words = f"{selection.words} {describe_plan(chains)}"
-    return replace(selection, ensemble=ensemble, words=words)
+    chosen = search.plan()
+    return replace(selection, plan=chosen, words=f"{selection.words} {chosen.text}")
 
 
 #: Cells times classes that passes go through in a second, on a common machine.
 CELLS_PER_SECOND = 3e9
-
-
-def describe_plan(plan: ChainPlan) -> str:
-    """Describe which model answers.
-
-    Examples
-    --------
-    >>> describe_plan(ChainPlan.from_random(50, 20, 8))
-    'Answers come from 8 chains of rank 50 with 20 sweeps each, started from random models.'
-    >>> describe_plan(ChainPlan(500, 40, 3, at_mode=True, by_mode=True))
-    'Answers come from the most probable model itself, which predicts better than 3 chains ...'
-    """
-    if plan.by_mode:
-        return (
-            "Answers come from the most probable model itself, which predicts better than "
-            f"{plural(plan.chains, 'chain')} of rank {plan.rank}; the chains give intervals."
-        )
-    where = {True: "the most probable model of that rank", False: "random models"}
-    each = [
-        f"{plural(one.chains, 'chain')} of rank {one.rank} with "
-        f"{plural(one.sweeps, 'sweep')} each, started from {where[one.at_mode]}"
-        for one in (plan, *plan.beside)
-    ]
-    return f"Answers come from {'; from '.join(each)}."
-
-
-def select_sparse(
-    data: Data,
-    ranks: Sequence[int] | None,
-    cap: int,
-    n_init: int,
-    session: Session,
-    policy: Policy,
-) -> Selection:
-    """Keep the classes that variational Bayes needs, of as many as the largest rank allows."""
-    most = cap if ranks is None else max(ranks)
-    selection: Selection | None = None
-    for found in fit_sparse(data, most, n_init, session, policy):
-        ended = describe_sparse(
-            data, found, policy, "The search was interrupted: larger ranks may be better."
-        )
-        session.offer(partial(replace, ended, interrupted=True))
-        ending = ""
-        if found.rank == found.caps[-1] < cap:
-            ending = "It is the largest that was allowed: larger ones may be better."
-        selection = describe_sparse(data, found, policy, ending)
-    assert selection is not None
-    return selection
-
-
-def describe_sparse(data: Data, found: SparseFit, policy: Policy, ending: str) -> Selection:
-    """The selection of the classes that sparse variational Bayes keeps."""
-    classes = plural(found.caps[-1], "class", "classes")
-    words = (
-        f"Rank {found.rank}: variational Bayes with sparse weights keeps {found.rank} of "
-        f"{classes}; the expected number of records of each is above {policy.least_records:g}. "
-        f"{ending}"
-    ).rstrip()
-    score, error = np.array([found.bound / data.total]), np.zeros(1)
-    pmf, rank = data.to_pmf(found.model.sorted()), found.rank
-    table = CriterionTable((rank,), {"evidence": np.array([found.bound])})
-    return Selection(rank, (rank,), score, error, (rank,), "variational", words, pmf, table=table)
 
 
 def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
@@ -384,8 +306,8 @@ def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
     if unknown or not found:
         what = f"criterion={cite(unknown[0])} is not supported" if unknown else "criterion is empty"
         raise ValueError(
-            f"{what}; use 'heldout' (log-probability of records left out), 'bic', 'aic', 'abic', "
-            "'evidence' or 'variational', or several of them."
+            f"{what}; use 'heldout' (log-probability of records left out), 'bic', 'aic', 'abic' "
+            "or 'evidence', or several of them."
         )
     return found
 

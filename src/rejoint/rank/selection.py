@@ -4,13 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, inf, isfinite, isnan, log10
+from typing import Literal
 
 import numpy as np
 
-from rejoint.estimation.gibbs import ChainPlan
+from rejoint.arrays import FloatArray
 from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.estimation.posterior_mean import Anchors
 from rejoint.messages import Countdown
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.session import Session
 from rejoint.text import format_fields, plural
@@ -28,20 +30,52 @@ class EnsembleCurve:
         All that were tried, increasing.
     scores : array
         Held-out log-likelihood per record of each.
-    plan : ChainPlan, optional
-        The chains that were chosen to answer.
-    start : Model, optional
-        Where these chains start, if at a mode.
-    concentrations : array, optional
-        Concentrations of the prior that they start with.
     """
 
     rank: int
     ranks: tuple[int, ...]
     scores: FloatArray
-    plan: ChainPlan | None = None
+
+
+@dataclass(frozen=True)
+class AnswerPlan:
+    """What answers where the rank is not given, as held-out records have chosen.
+
+    Parameters
+    ----------
+    kind : {"ensemble", "modes", "mode"}
+        Chains from random starts, chains from modes of the rank, or the most probable model itself,
+        with chains from it for bounds.
+    rank : int
+        Number of classes of the chains.
+    anchors : Anchors
+        How near what answers stays to their mean.
+    concentrations : array
+        Concentrations of the prior that they start with.
+    start : Model, optional
+        A mode of the rank.
+    """
+
+    kind: Literal["ensemble", "modes", "mode"]
+    rank: int
+    anchors: Anchors
+    concentrations: FloatArray
     start: Model | None = None
-    concentrations: FloatArray | None = None
+
+    @property
+    def text(self) -> str:
+        """Which model answers, in words."""
+        if self.kind == "ensemble":
+            return f"Answers come from chains of rank {self.rank}, started from random models."
+        if self.kind == "modes":
+            return (
+                f"Answers come from chains of rank {self.rank}, started from its most probable "
+                "models."
+            )
+        return (
+            f"Answers come from the most probable model of rank {self.rank}, which predicts better "
+            "than chains; these give intervals."
+        )
 
 
 #: Ranks that a sentence lists one by one at the most.
@@ -172,11 +206,10 @@ class Selection:
         Whether the user ended the search.
     ensemble : EnsembleCurve, optional
         The curve of models to predict with, where the criterion is held-out likelihood.
-    first : CriterionTable, optional
-        The curve that the search began with, where the ranks around its choice were refined on all
-        records.
     table : CriterionTable
         All criteria of the ranks, which ``print(selection)`` shows.
+    plan : AnswerPlan, optional
+        What answers, where a fit asked for it.
 
     Examples
     --------
@@ -202,8 +235,8 @@ class Selection:
     pmf: LowRankPMF | None = field(default=None, repr=False)
     interrupted: bool = False
     ensemble: EnsembleCurve | None = field(default=None, repr=False)
-    first: CriterionTable | None = field(default=None, repr=False)
     table: CriterionTable = field(default=CriterionTable((), {}), repr=False)
+    plan: AnswerPlan | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return format_fields(self)
@@ -239,7 +272,7 @@ def describe_ranks(ranks: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True)
-class Measure:
+class CriterionText:
     """The criterion as sentences name it.
 
     Parameters
@@ -255,7 +288,7 @@ class Measure:
 
     Examples
     --------
-    >>> Measure("BIC", "2", "2 in BIC", scale=-2000.0).extreme
+    >>> CriterionText("BIC", "2", "2 in BIC", scale=-2000.0).extreme
     'lowest'
     """
 
@@ -274,7 +307,10 @@ class Measure:
 
         Examples
         --------
-        >>> Measure("", "", "").show(-6.01212, -6.01209), Measure("", "", "", -200.0).show(-6.5)
+        >>> (
+        ...     CriterionText("", "", "").show(-6.01212, -6.01209),
+        ...     CriterionText("", "", "", -200.0).show(-6.5),
+        ... )
         (['-6.012120', '-6.012090'], ['1,300.0'])
         """
         values = [self.scale * score for score in scores]
@@ -286,14 +322,14 @@ class Measure:
         return [f"{value:,.{min(max(digits), 15)}f}" for value in values]
 
 
-class Judge(ABC):
+class RankCriterion(ABC):
     """Scores ranks, with the error of their differences, and chooses which ones to score.
 
     Parameters
     ----------
     criterion : str
         What is scored.
-    measure : Measure
+    measure : CriterionText
         The criterion as sentences name it.
     slack : float
         Scores that differ by no more are treated as equal: one nat over all records.
@@ -305,7 +341,7 @@ class Judge(ABC):
     budget = inf
     session: Session
 
-    def __init__(self, criterion: str, measure: Measure, slack: float, cap: int) -> None:
+    def __init__(self, criterion: str, measure: CriterionText, slack: float, cap: int) -> None:
         self.criterion, self.measure, self.slack, self.cap = criterion, measure, slack, cap
         self.scores: dict[int, float] = {}
 
@@ -374,68 +410,70 @@ class Judge(ABC):
 
 
 def search_ranks(
-    judge: Judge, ranks: Sequence[int] | None, session: Session, policy: Policy = DEFAULT
+    criterion: RankCriterion,
+    ranks: Sequence[int] | None,
+    session: Session,
+    policy: Policy = DEFAULT,
 ) -> Selection:
-    """Score the ranks given, or growing ones until the judge has seen enough, then those between.
+    """Score the ranks given, or growing ones until these are enough, then those between.
 
     An interrupted search offers a selection of what was scored. Progress says how many ranks there
     are, at most, and how much time they take at the speed of those before.
     """
     growing = ranks is None
-    wanted = list(ranks_to_try(judge.cap, policy) if ranks is None else ranks)
+    wanted = list(ranks_to_try(criterion.cap, policy) if ranks is None else ranks)
     head = ""
-    judge.session = session.reporting(lambda line: session.report(f"{head}: {line}"))
+    criterion.session = session.reporting(lambda line: session.report(f"{head}: {line}"))
 
     def score(rank: int) -> None:
-        value = judge.fit(rank)
-        judge.scores[rank] = -inf if isnan(value) else value
-        session.offer(lambda: judge.conclude(interrupted=True), certain=True)
+        value = criterion.fit(rank)
+        criterion.scores[rank] = -inf if isnan(value) else value
+        session.offer(lambda: criterion.conclude(interrupted=True), certain=True)
 
-    costs = np.cumsum([judge.cost(rank) for rank in wanted])
-    most = max(int(np.sum(costs <= judge.budget)), 1) if growing else len(wanted)
+    costs = np.cumsum([criterion.cost(rank) for rank in wanted])
+    most = max(int(np.sum(costs <= criterion.budget)), 1) if growing else len(wanted)
     countdown, done = Countdown(float(costs[most - 1])), 0.0
     for number, rank in enumerate(wanted):
-        if growing and judge.scores and judge.is_past_best(rank, policy):
+        if growing and criterion.scores and criterion.is_past_best(rank, policy):
             break
         of = f"{number + 1} of {'at most ' if growing else ''}{most}"
         head = f"rank {rank}, {of}{countdown.tell(done)}"
         session.report(head)
         score(rank)
         done = float(costs[number])
-    while growing and (middle := judge.next_between(policy)) is not None:
+    while growing and (middle := criterion.next_between(policy)) is not None:
         head = f"rank {middle}, between those tried"
         session.report(head)
         score(middle)
-    judge.session = session
-    return judge.conclude()
+    criterion.session = session
+    return criterion.conclude()
 
 
 def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
     """Ranks in growing order, each about half as large again as the one before, up to a cap.
 
-    One of many classes that is just below the cap is left out: it costs nearly as much as the cap
-    and tells little more.
+    One that is just below the cap is left out: it costs nearly as much and tells little more.
 
     Examples
     --------
     >>> list(ranks_to_try(10)), list(ranks_to_try(24))[-3:], list(ranks_to_try(1))
-    ([1, 2, 3, 5, 8, 10], [8, 12, 24], [1])
+    ([1, 2, 3, 5, 8, 10], [8, 13, 24], [1])
     """
-    for rank in policy.ranks_tried:
-        if rank < cap and (rank <= policy.few_classes or policy.cap_ratio * rank <= cap):
-            yield rank
-    if cap <= policy.ranks_tried[-1]:
-        yield cap
+    rank = 1
+    while rank < cap / (1.25 if rank > 12 else 1.0):
+        yield rank
+        rank = max(rank + 1, round(policy.rank_ratio * rank))
+    yield cap
 
 
 def describe_selection(
-    chosen: int, scores: Mapping[int, float], tied: Sequence[int], measure: Measure
+    chosen: int, scores: Mapping[int, float], tied: Sequence[int], measure: CriterionText
 ) -> str:
     """Describe which rank was chosen, why, and which other ranks tie with it.
 
     Examples
     --------
-    >>> measure = Measure("BIC", "2", "2 in BIC", scale=-2000.0)
+    >>> measure = CriterionText("BIC", "2", "2 in BIC", scale=-2000.0)
     >>> scores = {1: -9.0, 2: -8.0, 3: -8.1}
     >>> print(describe_selection(2, scores, [2], measure))
     Rank 2 of 1, 2 and 3 has the lowest BIC, 16,000. All others are worse by more than 2 in BIC.

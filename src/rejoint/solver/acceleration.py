@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rejoint.model import FloatArray
+from rejoint.arrays import FloatArray
 
 #: Moves and the changes of the gradient along them, oldest first.
 Memory = tuple[tuple[FloatArray, FloatArray], ...]

@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.arrays import FloatArray
+from rejoint.model import Layout, Model
 from rejoint.text import cite, plural
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rejoint.arrays import FloatArray
 from rejoint.estimation.data import Data
-from rejoint.model import FloatArray
 
 #: Copies of records beyond which they are not dealt out one by one.
 MANY_COPIES = 10_000_000
@@ -33,8 +33,25 @@ class Fold:
     spread: FloatArray
 
     def alone(self) -> "Fold":
-        """The same for a worker: one thread."""
+        """Return a copy for a worker: one thread."""
         return replace(self, learn=self.learn.alone(), judge=self.judge.alone())
+
+    def limit(self, learn: int, judge: int, rng: np.random.Generator) -> "Fold":
+        """Return the fold with at most as many rows to learn from and to judge by."""
+        kept = np.arange(len(self.mass))
+        if len(kept) > judge:
+            kept = np.sort(rng.choice(kept, size=judge, replace=False))
+        some = self.judge.take(kept, self.judge.records.weight[kept])
+        return Fold(draw_rows(self.learn, learn, rng), some, self.mass[kept], self.spread[kept])
+
+
+def draw_rows(data: Data, most: int, rng: np.random.Generator) -> Data:
+    """Return at most ``most`` rows of the data, drawn at random."""
+    rows = len(data.records.weight)
+    if rows <= most:
+        return data
+    chosen = np.sort(rng.choice(rows, size=most, replace=False))
+    return data.take(chosen, data.records.weight[chosen])
 
 
 def make_folds(data: Data, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
@@ -51,7 +68,7 @@ def make_folds(data: Data, folds: int, rng: np.random.Generator) -> Iterator[Fol
     >>> [fold.mass.sum() for fold in make_folds(data, 2, np.random.default_rng(0))]
     [np.float64(2.0), np.float64(2.0)]
     """
-    counts, data = has_counts(data), data.observations()
+    counts, data = data.records.counts_copies, data.observations()
     spread = cluster_variance_ratio(data)
     if counts:
         shares = deal(data.records.weight, folds, rng)
@@ -82,11 +99,6 @@ def cluster_variance_ratio(data: Data) -> float:
     if data.records.cluster_keys is None:
         return 1.0
     return max(1.0, float(weight.sum() / (weight @ weight)))
-
-
-def has_counts(data: Data) -> bool:
-    """Whether weights are whole numbers, which count copies of records."""
-    return data.records.counts_copies
 
 
 def deal(copies: FloatArray, folds: int, rng: np.random.Generator) -> FloatArray:

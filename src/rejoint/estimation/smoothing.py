@@ -7,33 +7,29 @@ of levels are shared out among the hidden levels they may have slipped from, and
 on ``B`` as they do on ``A`` elsewhere. :func:`choose_time` chooses the time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Literal
 
 import numpy as np
 
+from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import Data, Expected, InMemory
 from rejoint.estimation.em import Em
+from rejoint.estimation.folds import make_folds
+from rejoint.estimation.gibbs import child
 from rejoint.estimation.part_summary import PartSummary
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
-from rejoint.estimation.starts import (
-    Start,
-    child,
-    follow_start,
-    given_model,
-    grown_model,
-    independence,
-    random_model,
-)
-from rejoint.model import FloatArray, Model
+from rejoint.estimation.starts import grown_model, independence, random_model
+from rejoint.model import Model, Observed
 from rejoint.solver.checkpoint import digest
-from rejoint.solver.search import best_run, search
+from rejoint.solver.run import run
+from rejoint.solver.search import best_run
 from rejoint.solver.session import Report, Session
-from rejoint.solver.solver import Run
 from rejoint.text import cite
 
 #: Steps to the hidden distribution behind a variable's own.
@@ -170,12 +166,12 @@ class Smoothed(Data):
             hidden = self.layout.normalize(self.hidden_counts(seen, hidden) + 1e-3)
         return np.asarray(hidden[:, 0])
 
-    def observed(self, model: Model) -> Model:
-        """The model of the levels from that of the hidden ones."""
+    def observe(self, model: Model) -> Observed:
+        """Make the model of the levels from that of the hidden ones."""
         factors = np.array(model.factors)
         for rows, kernel in self.kernels:
             factors[rows] = kernel @ model.factors[rows]
-        return replace(model, factors=factors)
+        return Observed(model.layout, model.weights, factors)
 
     def hidden_counts(self, counts: FloatArray, factors: FloatArray) -> FloatArray:
         """Counts of levels shared out among hidden levels, in expectation."""
@@ -280,14 +276,15 @@ def smooth_data(
 def choose_time(
     data: InMemory, rank: int, variables: Sequence[int], session: Session, policy: Policy
 ) -> float:
-    """The time after which held-out records are most probable; zero where smoothing does not help.
+    """Choose the diffusion time by held-out likelihood; zero where smoothing does not help.
 
     Times are tried from the one in the middle on, to the side that is better. Few classes and some
-    thousand records are enough to choose by, which keeps the choice cheap. What is offered to an
-    interrupted fit is a model of the levels themselves.
+    thousand records are enough to choose by, which keeps the choice cheap.
     """
-    folds = list(hold_out(data, session.rng, policy))
-    least = min((learn.total for learn, _ in folds), default=0.0)
+    count = 1 if data.total > policy.one_fold_records else policy.smooth_folds
+    made = islice(make_folds(data, policy.smooth_folds, session.rng), count)
+    folds = [fold.limit(policy.smooth_rows, policy.smooth_rows, session.rng) for fold in made]
+    least = min((fold.learn.total for fold in folds), default=0.0)
     rank = min(rank, policy.smooth_rank, max(int(least / policy.records_per_class), 1))
     models: list[Model | None] = [None] * len(folds)
     times = policy.smooth_times
@@ -298,12 +295,10 @@ def choose_time(
             return scores.get(at, -np.inf)
         session.report(f"smooth columns, time {times[at]:g}")
         scores[at] = 0.0
-        for k, (learn, judge) in enumerate(folds):
-            smooth = Smoothed.over(learn, variables, times[at], policy)
+        for k, fold in enumerate(folds):
+            smooth = Smoothed.over(fold.learn, variables, times[at], policy)
             model = models[k] = brief_fit(smooth, rank, models[k], session, policy)
-            seen = smooth.observed(model)
-            session.offer(partial(given_model, data, seen))
-            scores[at] += float(judge.weight @ judge.log_prob(seen))
+            scores[at] += float(fold.mass @ fold.judge.log_prob(smooth.observed(model)))
         return scores[at]
 
     at = len(times) // 2
@@ -314,45 +309,16 @@ def choose_time(
     return times[at]
 
 
-def hold_out(
-    data: InMemory, rng: np.random.Generator, policy: Policy
-) -> Iterator[tuple[InMemory, InMemory]]:
-    """Records to learn from and records to judge by.
-
-    Copies of one may be in both; weights that do not count copies stay with their record, and
-    records with their cluster.
-    """
-    folds, most = policy.smooth_folds, policy.smooth_rows
-    counts, data = data.counts_copies, data.observations()
-    place = None if counts else data.divide(folds, rng)
-    if len(data.weight) > most:
-        chosen = np.sort(rng.choice(len(data.weight), size=most, replace=False))
-        data = data.take(chosen, data.weight[chosen])
-        place = None if place is None else place[chosen]
-    if place is None:
-        copies = data.weight.astype(np.int64)
-        shares = rng.multinomial(copies, np.full(folds, 1.0 / folds)).astype(np.float64)
-    else:
-        shares = np.where(place[:, None] == np.arange(folds), data.weight[:, None], 0.0)
-    for k in range(1 if data.total > policy.one_fold_records else folds):
-        held = shares[:, k]
-        kept = data.weight - held
-        if (held > 0).any() and (kept > 0).any():
-            learn = data.reweight(kept)
-            yield learn if counts else learn.merge(), data.reweight(held)
-
-
 def brief_fit(data: Data, rank: int, warm: Model | None, session: Session, policy: Policy) -> Model:
     """Some steps with a prior: from the fit of another time, or from the better of two starts."""
-    rng = session.rng
     em = Em(prior=first_prior(data, policy), policy=policy)
-    limits = policy.explore
-    starts: list[Start] = [independence]
     if warm is not None:
-        starts, limits = [partial(given_model, model=warm)], policy.glimpse
-    elif rank > 1:
-        grown = partial(grown_model, rank=rank, blend=policy.cautious_blend, em=em, rng=child(rng))
-        starts = [grown, partial(random_model, rank=rank, rng=child(rng))]
-    explore = replace(em, limits=limits)
-    runs: list[Run] = search(data, starts, partial(follow_start, solver=explore), session)
+        return run(replace(em, limits=policy.glimpse), data, warm, session).model
+    starts = [independence(data)]
+    if rank > 1:
+        starts = [
+            grown_model(data, rank, em, child(session.rng)),
+            random_model(data, rank, child(session.rng)),
+        ]
+    runs = [run(replace(em, limits=policy.explore), data, start, session) for start in starts]
     return runs[best_run(runs)].model

@@ -13,21 +13,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import ceil, inf
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from rejoint.arrays import FloatArray
 from rejoint.estimation.data import Data
 from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes, Draw
+from rejoint.estimation.folds import Fold, make_folds
+from rejoint.estimation.gibbs import Bayes, pass_cells
 from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.estimation.posterior_mean import Anchors, posterior_mean, shift_to_pairs
 from rejoint.estimation.priors import Prior, first_concentrations, make_prior
 from rejoint.estimation.starts import fit_rank, independence, random_model, widen
 from rejoint.messages import Argument, Message
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.folds import Fold, has_counts, make_folds
-from rejoint.rank.selection import CriterionTable, EnsembleCurve, Judge, Measure, Selection
+from rejoint.rank.selection import (
+    AnswerPlan,
+    CriterionText,
+    EnsembleCurve,
+    RankCriterion,
+    Selection,
+)
 from rejoint.solver.run import run
 from rejoint.solver.search import search
 from rejoint.solver.session import Session
@@ -35,24 +43,33 @@ from rejoint.solver.solver import Limits
 
 FOLDS = 5  # parts that records are divided into; few of them judge where records are many
 
+#: Passes over the records that a trial of a rank counts for.
+TRIAL_PASSES = 100
+
+#: Log-probability of a record below which a model excludes it: without a prior, EM takes the
+#: probability of what it never sees to zero only in the limit.
+IMPOSSIBLE = -600.0
+
 
 @dataclass(frozen=True)
 class Trial:
     """One rank on one fold: the mode, and the log-probabilities of the judging records.
 
-    ``mode_logs`` and ``ensemble_logs`` are empty where that curve has ended.
+    ``mode_logs`` and ``ensemble_logs`` are empty where that curve has ended; ``members`` are the
+    models of the ensemble.
     """
 
     mode: Model
     mode_logs: FloatArray
     ensemble_logs: FloatArray
     concentrations: FloatArray
+    members: tuple[Model, ...] = ()
 
     def freeze(self) -> dict[str, Any]:
-        """The trial as a checkpoint keeps it."""
+        """Return the trial as a checkpoint keeps it."""
         return {
             "levels": list(self.mode.layout.levels),
-            "model": self.mode.stacked,
+            "models": np.array([model.stacked for model in (self.mode, *self.members)]),
             "mode": self.mode_logs,
             "ensemble": self.ensemble_logs,
             "concentrations": self.concentrations,
@@ -60,9 +77,11 @@ class Trial:
 
     @classmethod
     def thaw(cls, entry: Mapping[str, Any]) -> "Trial":
-        """The trial that was kept."""
-        model = Model.from_stacked(Layout(tuple(entry["levels"])), entry["model"])
-        return cls(model, entry["mode"], entry["ensemble"], entry["concentrations"])
+        """Return the trial that was kept."""
+        layout = Layout(tuple(entry["levels"]))
+        mode, *members = (Model.from_stacked(layout, each) for each in entry["models"])
+        logs = entry["mode"], entry["ensemble"], entry["concentrations"]
+        return cls(mode, *logs, tuple(members))
 
 
 @dataclass(frozen=True)
@@ -101,74 +120,48 @@ class Task:
     fingerprint: str = ""
 
     def alone(self) -> "Task":
-        """The same for a worker: one thread."""
+        """Return a copy for a worker: one thread."""
         return replace(self, fold=self.fold.alone())
 
 
-#: Log-probability of a record below which a model excludes it: without a prior, EM takes the
-#: probability of what it never sees to zero only in the limit.
-IMPOSSIBLE = -600.0
-
-
 def try_rank(problem: Any, start: Task, number: int, session: Session, key: str) -> Trial:
-    """Fit a rank to the learning records of a fold, and judge it by the others.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> from rejoint.estimation.data import InMemory
-    >>> data = InMemory.of(rj.datasets.asia().sample(500, random_state=0))
-    >>> session = Session(np.random.default_rng(0))
-    >>> trial = try_rank(None, Task(next(make_folds(data, 5, session.rng)), 2), 0, session, "")
-    >>> trial.mode.rank, bool((trial.ensemble_logs < 0).all())
-    (2, True)
-    """
+    """Fit a rank to the learning records of a fold, and judge it by the others."""
     rank, warm, policy = start.rank, start.warm, start.policy
     learn, judge = start.fold.learn, start.fold.judge
-    rng = np.random.default_rng(start.seed)
-    sampler, none = Bayes(policy=policy), np.empty(0)
+    rng, none = np.random.default_rng(start.seed), np.empty(0)
     first = first_concentrations(learn, policy) if warm is None else warm.concentrations
     if start.solver is not None:
-        known = [] if warm is None else [widen(learn, warm.mode, rank, policy.cautious_blend, rng)]
+        known = [] if warm is None else [widen(learn, warm.mode, rank, rng, policy)]
         here = replace(session, rng=rng, executor=None)
         model = fit_rank(learn, rank, start.solver, known, start.n_init, here, policy).model
         logs = judge.log_prob(model)
         return Trial(model, np.where(logs < IMPOSSIBLE, -np.inf, logs), none, first)
     if rank == 1:
         logs = judge.log_prob(independence(learn))
-        return Trial(independence(learn), logs, logs, first)
-
-    def chain(model: Model, sweeps: int) -> Iterator[Draw]:
-        for sweep, draw in enumerate(islice(sampler.chain(learn, model, rng, first), sweeps)):
-            session.report(f"part {number + 1}, sweep {sweep + 1} of {sweeps}")
-            yield draw
-
-    mode, ensemble = start.mode, start.ensemble
-    few = mode and rank <= policy.few_classes
-    count = policy.many_trial_chains if few else policy.trial_chains if ensemble else 1
-    sweeps = policy.trial_sweeps if ensemble else policy.short_sweeps
-    kept = range(policy.trial_keep - 1, sweeps, policy.trial_thin)
-    members: list[FloatArray] = []
-    ends: list[Draw] = []
-    for each in range(count):
-        for sweep, draw in enumerate(chain(random_model(learn, rank, rng), sweeps)):
+        return Trial(independence(learn), logs, logs, first, (independence(learn),))
+    begun = [random_model(learn, rank, rng) for _ in range(policy.trial_chains)]
+    if warm is not None and start.mode:
+        begun.append(widen(learn, warm.mode, rank, rng, policy))
+    sampler = Bayes(policy=policy)
+    members: list[Model] = []
+    ends = []
+    for k, model in enumerate(begun):
+        chain = islice(sampler.chain(learn, model, rng, first), policy.trial_sweeps)
+        for sweep, draw in enumerate(chain):
+            session.report(f"part {number + 1}, sweep {sweep + 1} of {policy.trial_sweeps}")
             # As many chains at every rank: an ensemble of more would look better by that alone.
-            if ensemble and each < policy.trial_chains and sweep in kept:
-                members.append(judge.log_prob(draw.mean))
+            if start.ensemble and k < policy.trial_chains and sweep in policy.trial_kept:
+                members.append(draw.mean)
         ends.append(draw)
     logs = none
-    if ensemble:
-        logs = np.logaddexp.reduce(members, axis=0) - np.log(len(members))
+    if start.ensemble:
+        each = [judge.log_prob(member) for member in members]
+        logs = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
     concentrations = np.median([end.concentrations for end in ends], axis=0)
-    if not mode:
-        return Trial(ends[0].mean, none, logs, concentrations)
-    if warm is not None:
-        *_, last = chain(
-            widen(learn, warm.mode, rank, policy.cautious_blend, rng), policy.short_sweeps
-        )
-        ends.append(last)
+    if not start.mode:
+        return Trial(ends[0].mean, none, logs, concentrations, tuple(members))
     found = polish(learn, [end.mean for end in ends], concentrations, policy.polish_steps, policy)
-    return Trial(found, judge.log_prob(found), logs, concentrations)
+    return Trial(found, judge.log_prob(found), logs, concentrations, tuple(members))
 
 
 def polish(
@@ -185,7 +178,7 @@ def polish(
     if len(models) > 1:
         best = min(models, key=lambda model: em.init(data, model).objective)
     limits = Limits(max_steps=steps, progress=policy.polish_progress, window=10, exact=-1.0)
-    return run(Em(em.prior, limits=limits, policy=policy), data, best, session).model
+    return run(replace(em, limits=limits), data, best, session).model
 
 
 class Curve:
@@ -267,36 +260,13 @@ class Curve:
         middle = self.mass @ apart / self.total
         return float(np.sqrt(self.spread @ (apart - middle) ** 2) / self.total)
 
-    def smallest(self, errors: float) -> int:
-        """Return the smallest rank whose score is within ``errors`` standard errors of the best."""
-        return min(self.near(errors))
-
     def near(self, errors: float) -> list[int]:
         """Return the ranks whose score is within ``errors`` standard errors of the best."""
         best, top = self.best, self.score(self.best)
-        return [r for r in self.logs if self.score(r) >= top - errors * self.error(best, r)]
+        return [r for r in self.ranks if self.score(r) >= top - errors * self.error(best, r)]
 
 
-@dataclass(frozen=True)
-class Refined:
-    """Ranks around the best, refined on all records: for each the score and one model.
-
-    Parameters
-    ----------
-    models : mapping of int to list of Model
-        By rank, one model for each judging part.
-    first : Fold
-        The first of these parts.
-    curve : Curve
-        Scores of all ranks.
-    """
-
-    models: dict[int, list[Model]]
-    first: Fold
-    curve: Curve
-
-
-HELD_OUT = Measure(
+HELD_OUT = CriterionText(
     "held-out log-likelihood per record",
     "one standard error",
     "one standard error of the difference",
@@ -310,7 +280,7 @@ ENDINGS = {
 }
 
 
-class HeldOutSearch(Judge):
+class HeldOutSearch(RankCriterion):
     """Two curves over growing ranks, and the models behind them.
 
     Parameters
@@ -356,69 +326,33 @@ class HeldOutSearch(Judge):
                 )
             )
         used = ceil(policy.judging_records * parts / max(data.total, 1.0))
-        self.folds = [self.limit(fold, session.rng) for fold in folds[:used]]
+        limits = policy.learn_rows, policy.judge_rows
+        self.folds = [fold.limit(*limits, session.rng) for fold in folds[:used]]
         self.trials: dict[int, list[Trial]] = {}
         self.mode, self.ensemble = Curve(self.folds), Curve(self.folds)
         self.ensemble.ended = solver is not None
-        self.refined: Refined | None = None
         self.budget = policy.search_cells if cells is None else cells
-        self.given, self.spent = cells, 0.0
-        self.behind = 0  # ranks in a row at which the ensemble is behind the mode
-        self.stop = ""
+        self.spent, self.stop = 0.0, ""
         learn = min(fold.learn.total for fold in self.folds)
         most = min(learn / policy.records_per_class, policy.most_classes)
         cap = min(int(most), largest_rank(data))
         super().__init__("heldout", HELD_OUT, 1.0 / self.mode.total, max(1, cap))
 
-    def limit(self, fold: Fold, rng: np.random.Generator) -> Fold:
-        """Return the fold with at most as many rows as the policy allows, drawn at random."""
-        policy = self.policy
-        learn = draw_rows(fold.learn, policy.learn_rows, rng)
-        rows = len(fold.mass)
-        if rows <= policy.judge_rows:
-            return Fold(learn, fold.judge, fold.mass, fold.spread)
-        chosen = np.sort(rng.choice(rows, size=policy.judge_rows, replace=False))
-        judge = fold.judge.take(chosen, fold.judge.records.weight[chosen])
-        return Fold(learn, judge, fold.mass[chosen], fold.spread[chosen])
-
     def is_past_best(self, rank: int, policy: Policy) -> bool:
         """Whether both curves are flat, or the budget is spent."""
         if self.mode.ended and self.ensemble.ended:
             return True
-        self.drop_folds(rank)
+        while len(self.folds) > 1 and self.cost(rank) > policy.fold_cells:
+            self.folds = self.folds[:-1]
+        for curve in (self.mode, self.ensemble):
+            curve.limit(self.folds)
+        self.trials = {tried: found[: len(self.folds)] for tried, found in self.trials.items()}
         self.stop = "budget" if self.spent + self.cost(rank) > self.budget else ""
         return bool(self.stop)
 
     def cost(self, rank: int) -> float:
-        """What a trial of a rank counts for, in cells times classes."""
-        passes = sum(pass_cells(fold.learn, rank, self.policy) for fold in self.folds)
-        return self.policy.passes_per_rank * passes
-
-    def allowed(self, rank: int) -> float:
-        """What the whole fit may cost if a rank is the largest that is tried."""
-        policy = self.policy
-        full = policy.passes_per_rank * pass_cells(self.data, rank, policy)
-        return self.given or max(policy.quick_cells, policy.full_fits * full)
-
-    def left(self, share: float, most: float) -> float:
-        """A share of what is left to spend, but no more than some number of cells."""
-        return min(share * max(self.allowed(max(self.trials)) - self.spent, 0.0), most)
-
-    def for_chains(self, most: float) -> float:
-        """What the chains of the run-off or of the answer may cost, but no more than ``most``."""
-        return min(self.policy.chains_share * self.allowed(max(self.trials)), most)
-
-    def drop_folds(self, rank: int) -> None:
-        """Give up folds, the last one first, where a rank would cost too much on all of them."""
-        kept, most = len(self.folds), self.policy.tried_share * self.allowed(rank)
-        while len(self.folds) > 1 and self.spent + self.cost(rank) > most:
-            self.folds = self.folds[:-1]
-        if len(self.folds) < kept:
-            for curve in (self.mode, self.ensemble):
-                curve.limit(self.folds)
-            for tried, trials in self.trials.items():
-                self.trials[tried] = trials[: len(self.folds)]
-            self.scores = {tried: self.mode.score(tried) for tried in self.mode.logs}
+        """Return the cost of a trial of a rank, in cells times classes."""
+        return TRIAL_PASSES * sum(pass_cells(fold.learn, rank, self.policy) for fold in self.folds)
 
     def concentrations(self, rank: int) -> FloatArray:
         """Concentrations of the prior that chains of a rank have found, or of the nearest one."""
@@ -449,41 +383,33 @@ class HeldOutSearch(Judge):
         if ensemble:
             logs = np.concatenate([trial.ensemble_logs for trial in found])
             self.ensemble.add(rank, logs, self.flat)
-        if mode and ensemble and rank >= policy.least_judged_rank:
-            apart = self.mode.logs[rank] - self.ensemble.logs[rank]
-            error = self.mode.paired_error(self.mode.logs[rank], self.ensemble.logs[rank])
-            ahead = float(self.mode.mass @ apart / self.mode.total) > error
-            self.behind = self.behind + 1 if ahead else 0
-            self.ensemble.ended = self.ensemble.ended or self.behind >= self.flat
+            self.drop_members()
         return self.mode.score(rank) if mode else np.nan
 
-    @property
-    def curve(self) -> Curve:
-        """The curve that the rank is chosen by."""
-        return self.mode if self.refined is None else self.refined.curve
+    def drop_members(self) -> None:
+        """Forget the members of ensembles that cannot answer any more, which take much memory."""
+        near = self.ensemble.near(self.policy.ensemble_errors)
+        for rank, found in self.trials.items():
+            kept = found[0].members if rank in near else ()
+            first = replace(found[0], members=kept)
+            self.trials[rank] = [first, *(replace(trial, members=()) for trial in found[1:])]
 
     def choose(self) -> int:
-        """The smallest rank within one standard error of the best."""
-        return self.curve.smallest(1.0)
+        """Return the smallest rank whose mode is within one standard error of the best."""
+        return min(self.mode.near(1.0))
 
     def error(self, chosen: int, other: int) -> float:
         """Standard error of the difference of two ranks."""
-        return self.curve.error(chosen, other)
+        return self.mode.error(chosen, other)
 
     def pmf(self, rank: int) -> LowRankPMF:
-        """A model of a rank that has learned from most of the records."""
-        return self.data.to_pmf(self.models(rank)[0].sorted())
-
-    def models(self, rank: int) -> list[Model]:
-        """The models of a rank, one for each part that judges."""
-        if self.refined is not None and rank in self.refined.models:
-            return self.refined.models[rank]
-        return [trial.mode for trial in self.trials.get(rank, [])]
+        """Return a model of a rank that has learned from most of the records."""
+        return self.data.to_pmf(self.trials[rank][0].mode.sorted())
 
     def ending(self, chosen: int) -> str:
-        """Why there are no larger ranks, and how many records were used, where not all."""
+        """Say why there are no larger ranks, and how many records were used, where not all."""
         said = []
-        if self.refined is None and chosen == max(self.mode.logs) < largest_rank(self.data):
+        if chosen == max(self.mode.logs) < largest_rank(self.data):
             at_cap = not self.stop and chosen == self.cap
             said.append(ENDINGS["cap" if at_cap else self.stop])
         rows, most = len(self.data.records.weight), self.policy.learn_rows
@@ -495,42 +421,33 @@ class HeldOutSearch(Judge):
         return " ".join(said)
 
     def conclude(self, interrupted: bool = False) -> Selection:
-        """The selection by the curves so far."""
-        curve, ensemble = self.curve, self.ensemble
+        """Return the selection by the curves so far."""
+        curve, ensemble = self.mode, self.ensemble
         self.scores = dict(zip(curve.ranks, curve.scores.tolist(), strict=True))
         found = super().conclude(interrupted)
         columns = {"heldout": found.scores, "error": found.errors}
-        first = CriterionTable(self.mode.ranks, {"heldout": self.mode.scores})
         wide = None
         if ensemble.logs:
-            rank = ensemble.smallest(self.policy.ensemble_errors)
+            rank = min(ensemble.near(self.policy.ensemble_errors))
             wide = EnsembleCurve(rank, ensemble.ranks, ensemble.scores)
-        return replace(
-            found,
-            ensemble=wide,
-            first=None if self.refined is None else first,
-            table=CriterionTable(found.ranks, columns),
-        )
+        return replace(found, ensemble=wide, table=replace(found.table, columns=columns))
 
     def merge_back(self) -> None:
         """Merge classes one by one, from the rank tried above the choice to the second one below.
 
-        Where the one above is too large, the choice itself is merged.
         Growing models overshoot: random starts of a rank end in poorer optima than a larger model
         whose superfluous classes are merged. So the rank below the choice is reached as well.
         """
         policy, tried = self.policy, sorted(self.mode.logs)
         choice = self.choose()
         if choice > policy.largest_merged:
-            choice = self.mode.smallest(2.0)
+            choice = min(self.mode.near(2.0))
         above = [choice, *(r for r in tried if r > choice)][:2]
         top = max((r for r in above if r <= policy.largest_merged), default=choice)
-        below = [1, 1, *(r for r in tried if r < choice)]
-        bottom = below[-2]
+        bottom = [1, 1, *(r for r in tried if r < choice)][-2]
         cells = sum(merge_cost(fold.learn, top, bottom, policy) for fold in self.folds)
-        small = top <= policy.largest_merged
-        small = small and cells <= self.left(policy.merged_share, policy.merge_cells)
-        if not small or top <= bottom + 1:
+        dear = cells > self.budget / 2
+        if dear or top > policy.largest_merged or top <= bottom + 1:
             return
         self.spent += cells
         for k, fold in enumerate(self.folds):
@@ -544,30 +461,68 @@ class HeldOutSearch(Judge):
                 if k == len(kept):
                     kept.append(trial)
                 elif not len(kept[k].mode_logs) or fold.mass @ (logs - kept[k].mode_logs) > 0:
-                    kept[k] = trial
+                    kept[k] = replace(kept[k], mode=model, mode_logs=logs)
         for rank in range(bottom + 1, top):
             self.mode.logs[rank] = np.concatenate([each.mode_logs for each in self.trials[rank]])
 
+    def plan(self) -> AnswerPlan:
+        """Choose what answers: chains from random starts, chains from modes, or the mode itself.
 
-def pass_cells(data: Data, rank: int, policy: Policy = DEFAULT) -> float:
-    """What a pass of a rank costs, in cells times classes of records."""
-    levels = policy.cells_per_level * data.layout.size
-    return (data.cells + levels) * rank + policy.cells_per_pass
+        Where the best mode is ahead of the ensemble, both are finished as an answer is, and judged
+        again by the held-out records: the passes and the shift serve an ensemble more.
+        """
+        policy, fold = self.policy, self.folds[0]
+        own, wide = self.mode.best, min(self.ensemble.near(policy.ensemble_errors))
+        rank = max(wide, min(policy.fewest_chain_classes, self.cap))
+        members = self.trials[wide][0].members
+        anchors, logs = choose_anchors(fold, members, policy.ensemble_records, policy)
+        ensemble = AnswerPlan("ensemble", rank, anchors, self.concentrations(rank))
+        # One class would say that all variables are independent, beyond doubt.
+        if own == 1 or self.ensemble.score(wide) > self.mode.score(own):
+            return ensemble
+        start = self.trials[own][0].mode
+        anchors, others = choose_anchors(fold, [start], [policy.anchor_records], policy)
+        curve = Curve([fold])
+        gain = float(curve.mass @ (logs - others) / curve.total)
+        if gain > 0.0:
+            return ensemble
+        by_mode = own > policy.mode_classes and gain < -2.0 * curve.paired_error(logs, others)
+        kind: Literal["mode", "modes"] = "mode" if by_mode else "modes"
+        return AnswerPlan(kind, own, anchors, self.concentrations(own), start)
+
+
+def choose_anchors(
+    fold: Fold, members: Sequence[Model], weights: Sequence[float], policy: Policy = DEFAULT
+) -> tuple[Anchors, FloatArray]:
+    """Choose how near what answers stays to the mean of some models, by held-out records.
+
+    Of the weights of the mean the best is taken; of those of the model that is moved towards
+    tables, the smallest that does not lower the likelihood of the held-out records. The
+    log-probabilities of these are returned as well.
+    """
+    learn, judge, mass = fold.learn, fold.judge, fold.mass
+    most, passes = round(policy.answer_classes[1] * members[-1].rank), policy.anchored_passes
+    means = [posterior_mean(learn, members, members[-1], most, passes, each) for each in weights]
+    logs = [judge.log_prob(mean) for mean in means]
+    best = int(np.argmax([mass @ each for each in logs]))
+    if not policy.agreement:
+        return Anchors(weights[best], policy.pair_anchors[0] * learn.total), logs[best]
+    pairs = sorted(policy.pair_anchors, reverse=True)
+    draws = [learn.observed(member) for member in members]
+    moved = shift_to_pairs(learn, means[best], draws, pairs, policy)
+    found = {
+        weight: judge.log_prob(shifted.model) for weight, shifted in zip(pairs, moved, strict=False)
+    }
+    good = [weight for weight, each in found.items() if mass @ (each - logs[best]) >= 0.0]
+    least = min(good, default=pairs[0])
+    return Anchors(weights[best], least * learn.total), found[least]
 
 
 def merge_cost(data: Data, top: int, bottom: int, policy: Policy = DEFAULT) -> float:
-    """What merging classes one by one costs, in the same unit."""
-    steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
+    """Return the cost of merging classes one by one, in the same unit."""
+    few, more = policy.merge_steps
+    steps = (policy.merged_pairs + 1) * few + more
     return steps * (top - bottom) * pass_cells(data, (top + bottom) // 2, policy)
-
-
-def draw_rows(data: Data, most: int, rng: np.random.Generator) -> Data:
-    """Return at most ``most`` rows of the data, drawn at random."""
-    rows = len(data.records.weight)
-    if rows <= most:
-        return data
-    chosen = np.sort(rng.choice(rows, size=most, replace=False))
-    return data.take(chosen, data.records.weight[chosen])
 
 
 def largest_rank(data: Data) -> int:
@@ -580,7 +535,9 @@ def largest_rank(data: Data) -> int:
 
 def size_of(data: Data) -> int:
     """Number of records; of copies, where weights count them."""
-    return int(data.total) if has_counts(data) else len(data.observations().records.weight)
+    if data.records.counts_copies:
+        return int(data.total)
+    return len(data.observations().records.weight)
 
 
 # --- merging classes ------------------------------------------------------------------------------
@@ -602,16 +559,17 @@ def merge_down(
     >>> [model.rank for model in merge_down(data, start, 2, prior)]
     [3, 2]
     """
-    few = Limits(max_steps=policy.merge_trial_steps, progress=0.0, exact=-1.0)
-    more = Limits(max_steps=policy.merge_steps, progress=policy.polish_progress, exact=-1.0)
-    brief, longer = (Em(prior, limits=limits, policy=policy) for limits in (few, more))
+    few, more = (
+        Em(prior, limits=Limits(max_steps=steps, progress=progress, exact=-1.0), policy=policy)
+        for steps, progress in zip(policy.merge_steps, (0.0, policy.polish_progress), strict=True)
+    )
     while model.rank > bottom:
         candidates = [merge_pair(model, f, g) for f, g in cheapest_pairs(model, policy)]
         heavy = np.argsort(-model.weights, kind="stable")[:-1]
         candidates.append(model.take(np.sort(heavy)))
-        tried = [run(brief, data, c) for c in candidates]
+        tried = [run(few, data, candidate) for candidate in candidates]
         best = min(tried, key=lambda done: done.objective)
-        model = run(longer, data, best.model).model
+        model = run(more, data, best.model).model
         yield model
 
 
@@ -639,7 +597,7 @@ def _plogp(p: FloatArray) -> FloatArray:
 
 
 def merge_pair(model: Model, f: int, g: int) -> Model:
-    """The model with two classes merged into their mean.
+    """Return the model with two classes merged into their mean.
 
     Examples
     --------
