@@ -8,11 +8,11 @@ from scipy import sparse
 
 import rejoint as rj
 from rejoint.estimation.data import InMemory, draw_classes
-from rejoint.estimation.ordinal_smoothing import Smoothed, hold_out
+from rejoint.estimation.folds import make_folds
+from rejoint.estimation.smoothing import Smoothed
 from rejoint.estimation.part_summary import merge_blocks_to_fit
 from rejoint.estimation.policy import Policy
 from rejoint.model import Model
-from rejoint.rank.folds import make_folds
 from rejoint.records.survey_design import (
     DesignSums,
     RowWeights,

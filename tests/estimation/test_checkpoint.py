@@ -11,15 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_records import interrupted, ordinal, random_records, random_start
+from small_records import interrupted, ordinal, random_records
 
 import rejoint as rj
 from rejoint import kernels
 from rejoint.estimation import Bayes, Em, Policy, Variational, estimate
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.gibbs import ChainState, Draw, _freeze, _thaw
 from rejoint.solver import Limits, checkpoint
-from rejoint.solver.checkpoint import Checkpoint
 
 SHAPE = (3, 3, 3, 3)
 RECORDS = random_records(0, SHAPE, 300, rank=3, missing=0.1)
@@ -186,27 +184,6 @@ def test_kill_minus_nine(tmp_path, name, kernel, k):
     assert_same(estimate(data, **options, random_state=0, checkpoint=path), expected)
 
 
-def test_draws_of_different_ranks(tmp_path):
-    """Chains may start at models of which one has lost a class."""
-    rng = np.random.default_rng(0)
-    draws = [
-        Draw(random_start(f, (2, 2), f), rng.random(2), random_start(f + 9, (2, 2), f))
-        for f in (2, 3, 1)
-    ]
-    text = json.dumps(rng.bit_generator.state)
-    first = Checkpoint(tmp_path / "a", {})
-    first.put("key", _freeze(ChainState(1, 0, None, tuple(draws), text)))
-    first.save()
-    later = np.random.default_rng(1)
-    found = _thaw(Checkpoint(tmp_path / "a", {}).get("key"), later)
-    assert (found.chain, found.sweep, found.last) == (1, 0, None)
-    for one, other in zip(found.kept, draws, strict=True):
-        np.testing.assert_array_equal(one.model.stacked, other.model.stacked)
-        np.testing.assert_array_equal(one.concentrations, other.concentrations)
-        np.testing.assert_array_equal(one.mean.stacked, other.mean.stacked)
-    assert later.random() == rng.random()
-
-
 def test_without_a_seed_that_of_the_first_attempt_is_used(tmp_path):
     path = tmp_path / "fit.checkpoint"
     first = estimate(RECORDS, 3, "ml", n_init=2, checkpoint=path)
@@ -233,7 +210,7 @@ def test_ranks(tmp_path, monkeypatch, often):
         ({"solver": "map"}, "another fit: its solver is 'ml', not 'map'"),
         ({"random_state": 1}, "another fit: its random_state is"),
         ({"data": random_records(1, SHAPE, 300)}, "another fit: its data is"),
-        ({"policy": Policy(lift=0.02)}, "another fit: its policy is"),
+        ({"policy": Policy(growth_steps=3)}, "another fit: its policy is"),
     ],
 )
 def test_another_fit_is_refused(tmp_path, change, words):

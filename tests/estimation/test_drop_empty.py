@@ -135,7 +135,7 @@ def test_dropping_hardly_lowers_the_likelihood(seed, rank, rows, solver, weighti
         for p in (without_dropping(), DEFAULT)
     )
     assert 1 <= after.pmf.rank <= before.pmf.rank
-    assert before.log_likelihood - after.log_likelihood <= DEFAULT.negligible_nats + 1e-9
+    assert before.log_likelihood - after.log_likelihood <= NEGLIGIBLE_NATS + 1e-9
     mass = np.ones(rows) if weight is None else weight
     told = mass @ after.pmf.log_prob(records)
     assert after.log_likelihood == pytest.approx(told, abs=1e-7)
@@ -180,7 +180,7 @@ def test_no_fit_shows_a_negligible_class(solver):
 def test_streamed_records_are_counted_by_rows(tmp_path):
     data = rj.datasets.asia().sample(600, random_state=0)
     data.to_frame("pandas").to_csv(tmp_path / "a.csv", index=False)
-    policy = Policy(sample_cells=800, fewest_sampled=100, most_sampled=100)
+    policy = Policy(sample_cells=800, sampled_records=(100, 100))
     result = rj.estimate(rj.scan(tmp_path / "a.csv"), 6, "ml", policy=policy, random_state=0)
     assert np.sort(result.pmf.weights)[0] * 600 >= 0.5
     told = result.pmf.log_prob(rj.read(tmp_path / "a.csv", domain=result.pmf.domain)).sum()
@@ -197,5 +197,5 @@ def test_partial_fit_shows_no_negligible_class():
     full = model._partial.model
     before = full.weights.size > model.rank_
     exact = InMemory.of(records).expect(full).log_likelihood
-    assert exact - model.pmf_.log_prob(records).sum() <= DEFAULT.negligible_nats
+    assert exact - model.pmf_.log_prob(records).sum() <= NEGLIGIBLE_NATS
     assert before == ("dropped." in model.result_.stop)

@@ -11,7 +11,7 @@ from small_records import dense, log_likelihood, random_pmf, random_records
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, Policy, Prior, Variational, estimate
 from rejoint.estimation.data import InMemory
-from rejoint.rank.held_out import HeldOutSearch
+from rejoint.rank.curve import HeldOutSearch
 from rejoint.solver import Limits
 from rejoint.solver.solver import Stalled
 

@@ -13,10 +13,9 @@ from small_records import interrupted, log_likelihood, ordinal, random_pmf, rand
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Bayes, Em, Policy, Variational, estimate, ordinal_smoothing, starts
+from rejoint.estimation import Bayes, Em, Policy, Variational, estimate, smoothing, starts
 from rejoint.estimation.data import InMemory, Parted
-from rejoint.rank import criteria
-from rejoint.rank.held_out import HeldOutSearch
+from rejoint.rank.curve import HeldOutSearch
 from rejoint.solver import FitInterrupted, Limits
 
 search = import_module("rejoint.solver.search")
@@ -220,7 +219,7 @@ def test_after_the_rank_is_chosen_its_fit_is_the_result(press_at):
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("rank", [2, "auto"])
 def test_while_smoothness_is_chosen(press_at, rank, streamed):
-    press_at(ordinal_smoothing, "brief_fit", 3)
+    press_at(smoothing, "brief_fit", 3)
     records = rj.Records(ordinal(RECORDS.domain), RECORDS.codes)
     data = rj.scan(records, size=50, memory=0) if streamed else records
     result = interrupted(estimate, data, rank, "map", smooth=True, random_state=0)
@@ -231,7 +230,7 @@ def test_while_smoothness_is_chosen(press_at, rank, streamed):
 
 @pytest.mark.parametrize("rank", [2, "auto"])
 def test_before_the_first_smooth_fit_a_plain_interrupt_is_raised(press_at, rank):
-    press_at(ordinal_smoothing, "brief_fit", 1)
+    press_at(smoothing, "brief_fit", 1)
     records = rj.Records(ordinal(RECORDS.domain), RECORDS.codes)
     with pytest.raises(KeyboardInterrupt) as caught:
         estimate(records, rank, "map", smooth=True, random_state=0)
@@ -252,17 +251,6 @@ def test_selections_keep_the_ranks_scored(press, criterion):
     options = {"criterion": criterion, "random_state": 0, "on_interrupt": "return"}
     same = rj.rank.select(RECORDS, **options)
     np.testing.assert_array_equal(same.scores, found.scores)
-
-
-def test_sparse_selection_keeps_the_last_cap(press_at):
-    """Ctrl-C under the second cap leaves what the first one kept."""
-    press_at(criteria, "fit_capped", 2)
-    policy = Policy(first_cap=2)
-    options = {"criterion": "variational", "policy": policy, "random_state": 0}
-    found = interrupted(rj.rank.select, RECORDS, **options)
-    assert found.interrupted
-    assert found.rank == found.pmf.rank == 2
-    assert "The search was interrupted: larger ranks may be better." in found.words
 
 
 # --- streamed passes ----------------------------------------------------------------------------
@@ -341,7 +329,7 @@ def test_a_checkpoint_resumes_what_was_interrupted(press, tmp_path, k, on_interr
 
 # --- threads ------------------------------------------------------------------------------------
 
-THREADED = Policy(smallest_threaded_pass=0)
+THREADED = Policy(threaded_pass=(0, 10**9))
 
 
 @pytest.fixture

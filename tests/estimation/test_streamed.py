@@ -13,9 +13,9 @@ import pytest
 from small_records import interrupted, random_records, random_start
 
 import rejoint as rj
-from rejoint.estimation import Em, Policy, estimate, ordinal_smoothing
+from rejoint.estimation import Em, Policy, estimate, smoothing
 from rejoint.estimation.data import InMemory, Parted
-from rejoint.estimation.ordinal_smoothing import Smoothed
+from rejoint.estimation.smoothing import Smoothed
 from rejoint.estimation.part_summary import add_up, summarize_part
 from rejoint.solver import Limits, run
 

@@ -4,7 +4,6 @@ These tests say that nothing changed, not that it is right; other tests do that.
 changed on purpose, ``python tests/goldens/record.py [name ...]`` writes it anew (see there).
 """
 
-import importlib.util
 import json
 
 import numpy as np
@@ -23,21 +22,6 @@ NOTHING = 1e-9
 #: Share by which the number of steps may differ: where no more can be gained than rounding, another
 #: BLAS stops some steps sooner or later (Newton's on tables, 41 for 45) at the same model.
 STEPS = 0.2
-
-#: Dask and what it uses warn of what they will change themselves, not of what is done here.
-OF_DASK = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.skipif(
-        any(importlib.util.find_spec(name) is None for name in ("dask", "distributed", "pandas")),
-        reason="Dask is not installed",
-    ),
-]
-
-CASES = [pytest.param(name, marks=OF_DASK if "dask" in name else ()) for name in FITS]
-
 
 def changes(kept, found, where=""):
     """What differs, one line each: numbers by more than rounding, all else at all."""
@@ -60,7 +44,7 @@ def changes(kept, found, where=""):
     return [] if alike else [f"{where}: {kept!r} became {found!r}"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", FITS)
 def test_as_before(name, tmp_path):
     found = json.loads(json.dumps(outcome(name, tmp_path)))
     assert changes(read()[name], found) == []

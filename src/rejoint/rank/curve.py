@@ -31,6 +31,7 @@ from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.selection import (
     AnswerPlan,
+    CriterionTable,
     CriterionText,
     EnsembleCurve,
     RankCriterion,
@@ -430,7 +431,7 @@ class HeldOutSearch(RankCriterion):
         if ensemble.logs:
             rank = min(ensemble.near(self.policy.ensemble_errors))
             wide = EnsembleCurve(rank, ensemble.ranks, ensemble.scores)
-        return replace(found, ensemble=wide, table=replace(found.table, columns=columns))
+        return replace(found, ensemble=wide, table=CriterionTable(curve.ranks, columns))
 
     def merge_back(self) -> None:
         """Merge classes one by one, from the rank tried above the choice to the second one below.

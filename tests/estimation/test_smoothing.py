@@ -9,9 +9,9 @@ from small_records import gibbs_chain, interrupted, random_records, random_start
 from small_records import ordinal as ordinal_domain
 
 import rejoint as rj
-from rejoint.estimation import Bayes, Em, Policy, estimate, ordinal_smoothing
+from rejoint.estimation import Bayes, Em, Policy, estimate, smoothing
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.ordinal_smoothing import Smoothed, heat_kernel, smooth_variables
+from rejoint.estimation.smoothing import Smoothed, heat_kernel, smooth_variables
 from rejoint.model import Model
 
 SHORT = Bayes(chains=2, burn_in=20, draws=20, thin=2)
@@ -160,7 +160,7 @@ def test_joint_pmf_takes_smooth():
 
 
 def test_ctrl_c_while_the_time_is_chosen(press_at):
-    press_at(ordinal_smoothing, "brief_fit", 3)
+    press_at(smoothing, "brief_fit", 3)
     data = bumps(1).sample(200, random_state=0)
     result = interrupted(estimate, data, 2, "map", smooth=True, random_state=0)
     assert "interrupted; this is the best model so far" in result.stop
