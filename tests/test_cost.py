@@ -5,13 +5,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rejoint.estimation.forecast import forecast
 
 import rejoint as rj
 from rejoint import cost
 from rejoint.cli import main
 from rejoint.cost import Cost
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.forecast import forecast
 
 RECORDS = rj.Records.of(np.random.default_rng(0).integers(0, 3, (60, 4)))
 TABLES = rj.Marginals.count(RECORDS, order=2)

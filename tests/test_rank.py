@@ -1,9 +1,6 @@
 """Selection of the rank: folds, growth, scores, and the sentence that explains it."""
 
 import re
-import sys
-from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -12,27 +9,19 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 
 import rejoint as rj
-from rejoint import kernels
-from rejoint.estimation import Bayes, Policy, ordinal_smoothing
+from rejoint.estimation import Policy, smoothing
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import ChainPlan
-from rejoint.estimation.ordinal_smoothing import Smoothed
-from rejoint.estimation.posterior_mean import posterior_mean
-from rejoint.estimation.priors import first_prior
+from rejoint.estimation.folds import make_folds
+from rejoint.estimation.priors import first_concentrations, make_prior
 from rejoint.estimation.starts import random_model
-from rejoint.model import Model
-from rejoint.rank.criteria import fit_sparse, information_criteria, relative_entropy
-from rejoint.rank.folds import deal, make_folds
-from rejoint.rank.held_out import Curve, HeldOutSearch, merge_cost, pass_cells
-from rejoint.rank.run_off import RunOff, count_parts, is_wide, plan_chains, refine, start_of
+from rejoint.rank.criteria import information_criteria, relative_entropy
+from rejoint.rank.curve import Curve, HeldOutSearch, merge_down
 from rejoint.rank.select import largest_rank, select_rank
 from rejoint.rank.selection import (
     MOST_LISTED_RANKS,
-    Judge,
-    Measure,
+    CriterionText,
+    RankCriterion,
     describe_selection,
-    next_in_gap,
     ranks_to_try,
     search_ranks,
     smallest_best,
@@ -254,7 +243,7 @@ def test_words_of_a_clear_choice(chosen):
 
 def test_words_say_what_cannot_be_told_apart():
     scores = {1: 0.9, 2: 1.0, 3: 0.95}
-    words = describe_selection(2, scores, [1, 2, 3], Measure("x", "0", "y"))
+    words = describe_selection(2, scores, [1, 2, 3], CriterionText("x", "0", "y"))
     assert "Ranks 1 and 3 cannot be distinguished from it: within y." in words
 
 
@@ -264,11 +253,11 @@ def test_tied_are_within_an_error(chosen):
         assert (rank in chosen.tied) == (own - score <= error)
 
 
-class Points(Judge):
+class Points(RankCriterion):
     """A judge whose scores and errors are given."""
 
     def __init__(self, points, slack, scale):
-        super().__init__("x", Measure("value", "one slack", "one error", scale), slack, 0)
+        super().__init__("x", CriterionText("value", "one slack", "one error", scale), slack, 0)
         self.points = points
 
     def fit(self, rank):
@@ -459,61 +448,6 @@ def test_interrupted(records, monkeypatch, on_interrupt):
     assert "The search was interrupted" in found.words
 
 
-def test_interrupted_in_the_middle_of_a_pass(records, monkeypatch):
-    calls = []
-    whole = kernels.class_draws
-
-    def stop_later(*args):
-        calls.append(1)
-        if len(calls) > 60:
-            raise KeyboardInterrupt
-        return whole(*args)
-
-    monkeypatch.setattr(kernels, "class_draws", stop_later)
-    with pytest.raises(FitInterrupted) as caught:
-        rj.rank.select(records, random_state=0)
-    found = caught.value.result
-    assert found.interrupted
-    assert found.ranks == (1,)
-
-
-# --- folds ---------------------------------------------------------------------------------
-
-
-@given(
-    st.lists(st.integers(0, 6), min_size=2, max_size=8).filter(lambda w: sum(w) > 3),
-    st.integers(2, 4),
-)
-def test_every_copy_is_held_out_once(weight, count):
-    levels = {"a": list(range(len(weight)))}
-    records = rj.Records.of(levels, kinds={"a": "nominal"}, sample_weight=weight)
-    parts = list(make_folds(InMemory.of(records), count, np.random.default_rng(0)))
-    held = np.zeros(len(weight))
-    for fold in parts:
-        np.add.at(held, fold.judge.codes[:, 0], fold.mass)
-        assert fold.learn.total + fold.judge.total == sum(weight)
-        assert np.array_equal(fold.mass, fold.judge.weight)
-    assert np.array_equal(held, weight)
-
-
-def test_folds_are_even():
-    data = InMemory.of(rj.Records.of({"a": ["x"] * 7 + ["y"] * 5}))
-    sizes = [f.mass.sum() for f in make_folds(data, 4, np.random.default_rng(0))]
-    assert sizes == [3, 3, 3, 3]
-
-
-def test_other_weights_stay_with_their_record():
-    data = InMemory.of(rj.Records.of({"a": ["x", "y", "z", "u"]}, sample_weight=[0.5, 1, 2.25, 3]))
-    parts = list(make_folds(data, 2, np.random.default_rng(0)))
-    assert sorted(np.concatenate([f.mass for f in parts])) == [0.5, 1, 2.25, 3]
-    assert np.array_equal(parts[0].spread, parts[0].mass ** 2)
-
-
-def test_many_copies_are_dealt_at_once():
-    dealt = deal(np.array([3e7, 1e7]), 2, np.random.default_rng(0))
-    assert np.array_equal(dealt.sum(axis=1), [3e7, 1e7])
-
-
 def test_counts_and_rows_are_the_same(records):
     """A table of counts scores as the rows behind it do."""
     few = records.project(["x0", "x1", "x2"])
@@ -545,7 +479,6 @@ def test_ranks_grow():
     assert found[:6] == [1, 2, 3, 5, 8, 12]
     assert found[-1] == 1300
     assert np.all(np.diff(found) > 0)
-    assert list(ranks_to_try(10**9))[-1] == Policy().ranks_tried[-1]
 
 
 def test_no_rank_beyond_what_any_joint_needs():
@@ -583,27 +516,10 @@ def test_the_smallest_of_equals():
     assert smallest_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15}, slack=0.2) == 2
 
 
-def test_harmless_classes_are_not_added():
-    """Beyond the truth a prior makes classes harmless, so that scores stay flat."""
-    truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
-    for seed in range(3):
-        found = rj.rank.select(truth.sample(2000, random_state=seed), random_state=0)
-        assert found.rank == 2
-
-
 def test_rare_combinations_are_found():
     """Asia's rare diseases: from random classes EM takes them for noise at every rank."""
     data = rj.datasets.asia().sample(20_000, random_state=2)
     assert rj.rank.select(data, random_state=0).rank >= 4
-
-
-def test_gaps_are_closed():
-    scores = {6: 0.0, 8: 3.0, 10: 1.0}
-    tried = []
-    while (middle := next_in_gap(scores)) is not None:
-        tried.append(middle)
-        scores[middle] = 2.0
-    assert sorted(tried) == [7, 9]
 
 
 @pytest.mark.parametrize("weight", [None, 1.5])
@@ -618,33 +534,6 @@ def test_of_very_many_rows_some_are_drawn(records, weight):
     assert found.words.endswith(f"The search learned from {used}.")
     data = rj.rank.select(data, [1, 3], criterion="bic", policy=Policy(most_rows=1000))
     assert data.words.endswith(f"The search used {used}.")
-
-
-# --- sparse variational Bayes -----------------------------------------------------------------
-
-
-def test_unneeded_classes_vanish(records, chosen):
-    found = rj.rank.select(records, criterion="variational", random_state=0)
-    assert found.rank == found.pmf.rank == 3
-    assert found.words == (
-        "Rank 3: variational Bayes with sparse weights keeps 3 of 8 classes; the expected number "
-        "of records of each is above 1."
-    )
-    # The same maximum but for the prior, and for the fifth of the records that judged.
-    assert rj.metrics.tensor_error(chosen.pmf, found.pmf) < 0.15
-
-
-def test_the_cap_grows_until_it_is_not_reached(records):
-    data, session = InMemory.of(records), Session(np.random.default_rng(0))
-    found = list(fit_sparse(data, 100, 2, session, Policy(first_cap=2)))
-    assert [each.caps for each in found] == [(2,), (2, 4)]
-    assert found[-1].rank == 3
-
-
-def test_the_largest_rank_given_is_the_cap(records):
-    found = rj.rank.select(records, [1, 2], criterion="variational", random_state=0)
-    assert found.rank == 2
-    assert found.words.endswith("It is the largest that was allowed: larger ones may be better.")
 
 
 # --- plot, and estimate with rank="auto" ---------------------------------------------------
@@ -674,23 +563,6 @@ def test_estimate_selects_its_rank(records):
     result = rj.estimate(records, solver="ml", random_state=0)
     assert result.pmf.rank == 3
     assert result.choice.startswith("Rank 3 of ")
-
-
-def test_records_of_equal_values_with_fractional_weights_are_held_out_one_by_one():
-    """A weight that is no count belongs to one observation, whatever the others are."""
-    data = rj.Records.of({"a": ["x", "y"] * 20}, sample_weight=np.linspace(0.1, 1.9, 40))
-    parts = list(make_folds(InMemory.of(data), 4, np.random.default_rng(0)))
-    assert [len(part.mass) for part in parts] == [10] * 4
-    assert [len(part.learn.weight) for part in parts] == [2] * 4
-    assert sum(part.mass.sum() for part in parts) == pytest.approx(data.sample_weight.sum())
-    for part in parts:
-        assert part.learn.total + part.judge.total == pytest.approx(data.sample_weight.sum())
-
-
-def test_weights_that_only_add_up_to_whole_numbers_are_no_counts():
-    data = rj.Records.of({"a": ["x", "y"] * 20}, sample_weight=np.full(40, 0.5))
-    parts = list(make_folds(InMemory.of(data), 4, np.random.default_rng(0)))
-    assert [len(part.mass) for part in parts] == [10] * 4
 
 
 @pytest.mark.parametrize("data", [{"a": ["x", "y", "x", None]}, {"a": ["x"], "b": ["y"]}])
@@ -731,7 +603,7 @@ def test_no_more_than_one_class_for_ten_records(seed, size, classes):
     most = max(size // 10, 1)
     assert max(found.ranks) <= most
     if found.ensemble is not None:
-        assert max(*found.ensemble.ranks, found.ensemble.plan.rank) <= most
+        assert max(*found.ensemble.ranks, found.plan.rank) <= most
 
 
 def test_progress_tells_rank_and_time(records, monkeypatch):
@@ -756,14 +628,6 @@ def test_progress_tells_rank_and_time(records, monkeypatch):
     assert found.rank == 3
 
 
-def test_the_first_curve_is_kept_beside_the_refined_one(chosen):
-    """The curve that is drawn is the one that the rank is chosen by."""
-    assert set(chosen.first.ranks) >= {1, 2, 3, 5}
-    assert chosen.table.ranks == chosen.ranks
-    np.testing.assert_array_equal(chosen.table.columns["heldout"], chosen.scores)
-    assert chosen.first.columns["heldout"][0] != chosen.scores[0]
-
-
 def test_no_model_has_seen_the_records_that_judge_it(records):
     found = HeldOutSearch(InMemory.of(records), Session(np.random.default_rng(0)))
     for fold in found.folds:
@@ -774,15 +638,6 @@ def test_no_model_has_seen_the_records_that_judge_it(records):
     for fold, trial in zip(found.folds, found.trials[2], strict=True):
         np.testing.assert_allclose(fold.judge.log_prob(trial.mode), trial.mode_logs)
     assert set(found.ensemble.logs) == {1, 2}
-
-
-def test_both_curves_are_kept(records):
-    found = rj.rank.select(records, random_state=0)
-    assert found.ensemble.ranks[:3] == (1, 2, 3)
-    assert len(found.ensemble.scores) == len(found.ensemble.ranks)
-    assert found.ensemble.plan is None
-    plan = rj.estimate(records, random_state=0).selection.ensemble.plan
-    assert plan.chains * len(plan.kept) >= 40
 
 
 def test_merging_finds_ranks_between_those_tried():
@@ -797,12 +652,12 @@ def test_merging_goes_on_below_the_choice():
     data, policy = InMemory.of(three_classes().sample(2000, random_state=0)), Policy()
     found = HeldOutSearch(data, Session(np.random.default_rng(0)), policy)
     search_ranks(found, [1, 2, 5, 8], found.session)
-    assert found.mode.smallest(1.0) == 5
+    assert found.choose() == 5
     poor = found.mode.score(2)
     found.merge_back()
     assert set(found.mode.logs) == set(range(1, 9))
     assert found.mode.score(2) >= poor
-    assert found.mode.smallest(1.0) == 3
+    assert found.choose() == 3
 
 
 def test_the_choice_is_merged_where_the_rank_above_is_too_large():
@@ -813,42 +668,6 @@ def test_the_choice_is_merged_where_the_rank_above_is_too_large():
     found.merge_back()
     assert found.choose() == 3
     assert set(found.mode.logs) == {1, 2, 3, 4, 5, 8}
-
-
-def test_modes_are_not_refined_where_random_starts_answer():
-    """Many variables, few records and no true rank: the ensemble is far ahead of every mode."""
-    rng = np.random.default_rng(0)
-    traits = rng.normal(size=(600, 6)) @ rng.normal(size=(6, 60))
-    codes = (rng.random(traits.shape) < 1 / (1 + np.exp(-traits))).astype(np.int8)
-    data = rj.Records(rj.Domain.of_shape([2] * 60), codes)
-    session = Session(np.random.default_rng(0))
-    found = HeldOutSearch(InMemory.of(data), session)
-    search_ranks(found, [1, 2, 3, 5, 8, 12], session)
-    assert found.ensemble.scores.max() > found.mode.scores.max()
-    assert is_wide(found.data, found, Policy(run_off_cells=1e6))
-    assert not is_wide(found.data, found)  # longer chains are affordable: a run-off decides
-    assert not is_wide(found.data, found, Policy(run_off_cells=1e6, sure_errors=1e3))
-
-
-def test_ranks_are_refined_as_far_as_the_cost_allows():
-    data = InMemory.of(three_classes().sample(2000, random_state=0))
-    two = 2 * merge_cost(data, int(1.3 * 5) + 2, 1)
-    assert count_parts(data, 5, 100 * two) == 5
-    assert count_parts(data, 5, two) == 2
-    assert count_parts(data, 5, 0.99 * two) == 0
-    many = Policy(judge_rows=400)  # as many as one part of these records has
-    assert count_parts(data, 5, 0.99 * two, many) == 1
-    assert count_parts(data, 5, 0.49 * two, many) == 0
-    assert count_parts(data, 5, 0.99 * two, replace(many, refine_records=1000)) == 0
-    assert count_parts(data, 31, np.inf) == count_parts(data, 1, np.inf) == 0
-
-
-def test_one_part_of_many_records_refines_ranks():
-    data = InMemory.of(three_classes().sample(2000, random_state=0))
-    found = refine(data, 4, 1, Session(np.random.default_rng(0)))
-    assert found.curve.smallest(1.0) == 3
-    assert all(len(models) == 1 for models in found.models.values())
-    assert {1, 2, 3, 4, 5} <= found.models.keys()
 
 
 def test_the_answer_is_near_that_of_the_rank_told():
@@ -887,7 +706,7 @@ def test_records_judge_the_rank_of_smooth_columns(ordered):
 
 
 def test_interrupted_while_columns_become_smooth(ordered, monkeypatch):
-    fit, done = ordinal_smoothing.brief_fit, []
+    fit, done = smoothing.brief_fit, []
 
     def fit_one(*args):
         if done:
@@ -895,55 +714,10 @@ def test_interrupted_while_columns_become_smooth(ordered, monkeypatch):
         done.append(fit(*args))
         return done[0]
 
-    monkeypatch.setattr(ordinal_smoothing, "brief_fit", fit_one)
+    monkeypatch.setattr(smoothing, "brief_fit", fit_one)
     with pytest.raises(KeyboardInterrupt) as caught:  # no rank has been scored yet
         rj.rank.select(ordered, random_state=0)
     assert not isinstance(caught.value, FitInterrupted)
-
-
-def test_a_run_off_judges_the_levels_themselves(ordered):
-    data, session = InMemory.of(ordered), Session(np.random.default_rng(0))
-    fold = next(make_folds(Smoothed.over(data, range(4), 1.5), 5, session.rng))
-    start = random_model(fold.learn, 2, session.rng)
-    draws = list(islice(Bayes().chain(fold.learn, start, session.rng), 3))
-    race = RunOff(fold, start, session)
-    race.add(ChainPlan.from_random(2, 3, 1), draws)
-    policy = Policy(pair_rounds=0)
-    found = posterior_mean(
-        fold.learn, draws, draws[-1].mean, policy.anchored_passes, policy, ensemble=True
-    )
-    p = data.to_pmf(found.model)
-    judging = rj.Records(ordered.domain, fold.judge.records.codes)
-    np.testing.assert_allclose(race.plans[0][1], p.log_prob(judging), rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("lead", "fits", "by_mode"),
-    [(0.001, False, False), (0.006, False, False), (0.5, False, True), (0.5, True, False)],
-)
-def test_a_mode_answers_where_chains_from_it_predict_clearly_worse(records, lead, fits, by_mode):
-    session = Session(np.random.default_rng(0))
-    fold = next(make_folds(InMemory.of(records), 5, session.rng))
-    race = RunOff(fold, random_model(fold.learn, 2, session.rng), session)
-    logs = session.rng.normal(-5.0, 1.0, len(fold.mass))
-    noise = session.rng.normal(0.0, 0.1, len(fold.mass))
-    noise -= fold.mass @ noise / fold.mass.sum()
-    own = ChainPlan.from_mode(2, 20, 3)
-    race.plans = [(own, logs), (ChainPlan(2, 20, 3, True, by_mode=True), logs + lead + noise)]
-    race.mode_fits = fits
-    assert race.winner.by_mode == by_mode
-
-
-def test_the_representative_answers_where_it_won(records, monkeypatch):
-    plan = ChainPlan(3, 10, 2, at_mode=True, by_mode=True)
-    # The function of this name hides its module.
-    monkeypatch.setattr(sys.modules["rejoint.rank.select"], "plan_chains", lambda *args: plan)
-    policy = Policy(anchored_passes=0)
-    result = rj.estimate(records, agreement=False, policy=policy, random_state=0)
-    p = result.pmf
-    np.testing.assert_allclose(p.log_prob(records), p.representative.log_prob(records), rtol=1e-9)
-    assert len(p.draws)
-    assert "most probable model itself" in result.choice
 
 
 def test_one_class_leaves_open_how_variables_depend():
@@ -956,122 +730,6 @@ def test_one_class_leaves_open_how_variables_depend():
         for g in ({}, {"b": "u"})
     )
     assert given.mean() > 1.02 * alone.mean()  # equal, if chains had one class
-
-
-def test_merging_ends_far_below_the_best_of_many_ranks():
-    rng = np.random.default_rng(1)
-    factors = [rng.dirichlet(np.full(3, 0.3), size=20).T for _ in range(12)]
-    data = InMemory.of(rj.LowRankPMF(np.full(20, 0.05), factors).sample(8000, random_state=0))
-    found = refine(data, 18, 2, Session(np.random.default_rng(0)))
-    assert 1 < min(found.models) < found.curve.best / 2
-
-
-def test_parts_that_judge_are_given_up_where_ranks_are_dear():
-    """Few records of many variables: five parts of them would cost more than the fit may."""
-    rng = np.random.default_rng(0)
-    traits = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 80))
-    codes = (traits + rng.normal(size=traits.shape) > 0).astype(np.int8)
-    data = InMemory.of(rj.Records(rj.Domain.of_shape([2] * 80), codes))
-    policy = Policy(quick_cells=2e9, full_fits=0.0)
-    found = HeldOutSearch(data, Session(np.random.default_rng(0)), policy, flat=policy.flat_ranks)
-    assert len(found.folds) == 5
-    search_ranks(found, None, found.session, policy)
-    assert 1 <= len(found.folds) < 5
-    judging = sum(len(fold.mass) for fold in found.folds)
-    assert all(len(logs) == judging for logs in found.mode.logs.values())
-    assert all(len(trials) == len(found.folds) for trials in found.trials.values())
-    assert found.spent <= policy.quick_cells
-    assert found.left(1.0, np.inf) == policy.quick_cells - found.spent
-
-
-def test_chains_that_win_settle_how_far_passes_move_their_mean(records):
-    session = Session(np.random.default_rng(0))
-    fold = next(make_folds(InMemory.of(records), 5, session.rng))
-    race = RunOff(fold, random_model(fold.learn, 2, session.rng), session)
-    race.enter([ChainPlan.from_random(3, 10, 2)], [random_model(fold.learn, 3, session.rng)] * 2)
-    settled, logs = race.settle(), dict(race.plans)
-    assert [plan.anchor for plan in logs] == [None, Policy().ensemble_records[1]]
-    first, second = logs.values()
-    assert first @ fold.mass != second @ fold.mass
-    assert settled.anchor == (race.plans[1][0].anchor if race.is_behind(first, second, 1) else None)
-    # Classes were merged once; from the draws themselves it comes out the same.
-    plan, policy = race.plans[1][0], Policy(pair_rounds=0)
-    draws, passes = race.draws[plan], policy.anchored_passes
-    mean = posterior_mean(
-        fold.learn, draws, draws[-1].mean, passes, policy, ensemble=True, weight=plan.anchor
-    )
-    expected = fold.judge.records.log_prob(mean.model)
-    np.testing.assert_allclose(logs[plan], expected, rtol=1e-9)
-
-
-def entered_run_off(records, fits, leads):
-    """A run-off of chains from a mode and of two lengths and ranks from random starts.
-
-    ``leads`` are nats per record by which each is ahead of the first one, with an error of 0.01.
-    """
-    session = Session(np.random.default_rng(0))
-    fold = next(make_folds(InMemory.of(records), 5, session.rng))
-    policy = Policy(chains=2, pooled_errors=3.0)
-    race = RunOff(fold, random_model(fold.learn, 2, session.rng), session, policy)
-    plans = [ChainPlan.from_mode(3, 20, 2)]
-    plans += [ChainPlan.from_random(rank, sweeps, 2) for rank in (3, 5) for sweeps in (20, 40)]
-    for plan in plans:
-        race.enter([plan], [random_model(fold.learn, plan.rank, session.rng)] * 2)
-    base, race.plans, race.mode_fits = race.plans[0][1], [], fits
-    for plan, lead in zip(plans, leads, strict=True):
-        noise = session.rng.normal(size=len(fold.mass))
-        noise -= fold.mass @ noise / fold.mass.sum()
-        error = np.sqrt(fold.spread @ noise**2) / fold.mass.sum()
-        race.plans.append((plan, base + lead + 0.01 * noise / error))
-    return race, plans
-
-
-@pytest.mark.parametrize(
-    ("fits", "leads", "together"),
-    [
-        (True, (0.0, 0.001, 0.0, 0.0, 0.001), [0, 2, 4]),  # longer chains, unless clearly behind
-        (True, (0.0, 0.025, 0.0, 0.0, 0.0), [0, 1, 4]),
-        (True, (0.0, -1.0, -1.0, 0.0, 0.0), [0, 4]),  # but not those that are far behind
-        (False, (0.0, 0.02, 0.0, 0.0, 0.01), [1, 4]),  # chains from random starts alone
-        (False, (0.05, 0.0, 0.0, 0.0, 0.0), [0]),
-    ],
-)
-def test_chains_that_are_as_good_within_chance_answer_together(records, fits, leads, together):
-    race, plans = entered_run_off(records, fits, leads)
-    found = race.pool(race.winner)
-    assert {replace(found, beside=()), *found.beside} == {plans[k] for k in together}
-    assert all(not other.at_mode for other in found.beside)
-    draws = [draw for k in together for draw in race.draws[plans[k]]]
-    assert sorted(map(id, race.draws[found])) == sorted(map(id, draws))
-
-
-def test_chains_of_several_ranks_answer_and_give_the_bounds(records, monkeypatch):
-    plan = ChainPlan(3, 20, 3, at_mode=True, beside=(ChainPlan.from_random(5, 20, 2),))
-    # The function of this name hides its module.
-    monkeypatch.setattr(sys.modules["rejoint.rank.select"], "plan_chains", lambda *args: plan)
-    result = rj.estimate(records, random_state=0)
-    assert {draw.rank for draw in result.posterior.draws} == {3, 5}
-    assert "from 5 chains" in result.stop
-    assert (
-        "from 3 chains of rank 3 with 20 sweeps each, started from the most probable model of that "
-        "rank; from 2 chains of rank 5 with 20 sweeps each, started from random models."
-    ) in result.choice
-
-
-def test_chains_of_other_ranks_are_not_added_where_their_number_is_given():
-    data = rj.datasets.asia().sample(300, random_state=0)
-    plan = rj.estimate(data, random_state=0).selection.ensemble.plan
-    assert plan.beside
-    short = Bayes(chains=1, burn_in=5, draws=5, thin=1)
-    for options in ({"n_init": 2}, {"solver": short}):
-        found = rj.estimate(data, random_state=0, **options)
-        assert not found.selection.ensemble.plan.beside
-        assert f"from {options.get('n_init', 1)} chain" in found.stop
-
-
-@pytest.mark.parametrize("chains", [1, 2, 3, 8])
-def test_few_chains_from_random_starts_keep_late_sweeps_alone(chains):
-    assert ChainPlan.from_random(5, 20, chains).kept.start == 11
 
 
 def test_classes_are_merged_where_a_choice_too_large_for_it_leads_by_little():
@@ -1089,38 +747,43 @@ def test_classes_are_merged_where_a_choice_too_large_for_it_leads_by_little():
     assert set(range(2, 8)) < set(found.mode.logs)
 
 
-@pytest.mark.parametrize("largest", [1, 30])
-def test_only_a_mode_of_few_classes_answers_without_a_run_off(records, largest):
-    data, raced = InMemory.of(records), []
-    session = Session(np.random.default_rng(0), lambda line: raced.append("run-off" in line))
-    found = HeldOutSearch(data, session)
-    search_ranks(found, [1, 2, 3], session)
-    found.ensemble.logs = {3: found.mode.logs[3] - 1.0}
-    found.refined = refine(data, 3, 2, session)
-    assert plan_chains(data, found, session, Policy(largest_best=largest)).rank >= 3
-    assert any(raced) == (largest == 1)
+def test_merging_finds_the_true_number_of_classes():
+    """From twice as many random classes; the held-out records prefer what is left."""
+    truth = three_classes()
+    data, fresh = (truth.sample(size, random_state=0) for size in (3000, 20_000))
+    data = InMemory.of(data)
+    start = random_model(data, 6, np.random.default_rng(0))
+    models = [start, *merge_down(data, start, 1, make_prior(data, first_concentrations(data)))]
+    scores = {model.rank: data.to_pmf(model).log_prob(fresh).mean() for model in models[1:]}
+    assert list(scores) == [5, 4, 3, 2, 1]
+    assert scores[3] > max(scores[2], scores[1]) + 0.05
+    assert scores[3] == pytest.approx(truth.log_prob(fresh).mean(), abs=0.02)
 
 
-def test_chains_start_at_the_best_of_several_optima(records):
+def test_parts_that_judge_are_given_up_where_ranks_are_dear(records):
+    policy = Policy(fold_cells=3e7)
+    found = HeldOutSearch(
+        InMemory.of(records.take(slice(300))), Session(np.random.default_rng(0)), policy, flat=2
+    )
+    assert len(found.folds) == 5
+    search_ranks(found, None, found.session, policy)
+    assert 1 <= len(found.folds) < 5
+    judging = sum(len(fold.mass) for fold in found.folds)
+    assert all(len(logs) == judging for logs in found.mode.logs.values())
+    assert all(len(trials) == len(found.folds) for trials in found.trials.values())
+
+
+@pytest.mark.parametrize(
+    ("lead", "largest", "kind"),
+    [(-1.0, 30, "ensemble"), (1.0, 30, "modes"), (1.0, 2, "mode")],
+)
+def test_what_answers_is_what_predicts_held_out_records_best(records, lead, largest, kind):
+    """Many classes answer by themselves, few by chains from them; behind, by random starts."""
     data, session = InMemory.of(records), Session(np.random.default_rng(0))
-    two = random_model(data, 2, session.rng)
-    poor = Model(data.layout, np.full(3, 1 / 3), two.factors[:, [0, 0, 1]])  # EM keeps such twins
-    stuck, found = (start_of(data, [poor], cells, session) for cells in (0.0, np.inf))
-    em = Em(first_prior(data))
-    assert em.init(data, found).objective < em.init(data, stuck).objective - 100.0
-    assert found.rank == 3
-
-
-def test_a_tie_of_mode_and_ensemble_is_left_to_a_run_off(records):
-    """Also where all chains would cost too much: few stand for them."""
-    data, raced = InMemory.of(records), []
-    session = Session(np.random.default_rng(0), raced.append)
-    found = HeldOutSearch(data, session)
+    found = HeldOutSearch(data, session, Policy(mode_classes=largest))
     search_ranks(found, [1, 2, 3], session)
-    noise = np.random.default_rng(0).normal(size=len(found.mode.mass))
-    found.ensemble.logs = {3: found.mode.logs[3] - np.abs(noise.mean()) - noise}
-    found.refined = refine(data, 3, 2, session)
-    each = 20 * pass_cells(data, 4)
-    plan = plan_chains(data, found, session, Policy(run_off_cells=2 * each))
-    assert any("run-off, rank 4, chain 2 of 2" in line for line in raced)
-    assert plan.chains in (3, 8)
+    found.ensemble.logs = {2: found.mode.logs[3] - lead}
+    plan = found.plan()
+    assert plan.kind == kind
+    assert plan.rank == (3 if lead > 0 else 4)
+    assert plan.anchors.pairs > 0

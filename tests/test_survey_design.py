@@ -9,9 +9,9 @@ from scipy import sparse
 import rejoint as rj
 from rejoint.estimation.data import InMemory, draw_classes
 from rejoint.estimation.folds import make_folds
-from rejoint.estimation.smoothing import Smoothed
 from rejoint.estimation.part_summary import merge_blocks_to_fit
 from rejoint.estimation.policy import Policy
+from rejoint.estimation.smoothing import Smoothed
 from rejoint.model import Model
 from rejoint.records.survey_design import (
     DesignSums,
@@ -316,7 +316,8 @@ def test_copies_in_clusters_do_not_raise_the_rank():
 
 def test_smoothness_is_judged_by_whole_records():
     r = rj.Records.of({"a": [1, 2, 3, 4] * 10}, survey_weight=np.arange(1, 41))
-    for learn, judge in hold_out(InMemory.of(r), np.random.default_rng(0), Policy()):
+    for fold in make_folds(InMemory.of(r), 3, np.random.default_rng(0)):
+        learn, judge = fold.learn, fold.judge
         assert np.isin(judge.weight, r.sample_weight).all()  # none is divided
         assert learn.total + judge.total == pytest.approx(r.design.effective, rel=1e-6)
 

@@ -12,7 +12,7 @@ from small_records import random_records, random_start
 import rejoint as rj
 from rejoint.estimation import Bayes, Policy
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.estimate import Fit, drop_empty
+from rejoint.estimation.estimate import NEGLIGIBLE_NATS, Fit, drop_empty
 from rejoint.estimation.policy import DEFAULT
 from rejoint.model import Layout, Model
 from rejoint.solver.session import Session

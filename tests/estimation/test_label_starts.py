@@ -4,8 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from small_records import random_records
 
 import rejoint as rj
@@ -15,7 +13,6 @@ from rejoint.estimation.starts import (
     LabelledStart,
     make_starts,
     model_from_votes,
-    profile_model,
     shared_labels,
 )
 
@@ -51,25 +48,6 @@ def share_right(result, records, truth):
 
 
 # --- records ---------------------------------------------------------------------------------
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 10**6), rank=st.integers(1, 6), blend=st.floats(0.1, 0.9))
-def test_profiles_are_models_around_records(seed, rank, blend):
-    records = random_records(seed, (2, 3, 4), 40, missing=0.2)
-    data = InMemory.of(records)
-    model = profile_model(data, rank, blend, np.random.default_rng(seed))
-    assert is_model(data, model)
-    rows = {tuple(row) for row in data.table()}
-    for column in model.factors.T:
-        lifted = column - (1 - blend) * data.center
-        seen = tuple(
-            int(part.argmax())
-            if np.isclose(part.sum(), blend) and part.max() > 0.99 * blend
-            else -1
-            for part in data.layout.split(lifted)
-        )
-        assert seen in rows
 
 
 @pytest.mark.parametrize("rank", [2, 3, 5])

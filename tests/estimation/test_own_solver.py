@@ -107,7 +107,7 @@ def test_in_memory_it_does_what_em_does(kind):
 def test_starts_are_explored_with_the_limits_of_the_policy():
     """All for a while, half of them further, the best to the end."""
     glimpse, explore = (Limits(max_steps=n, progress=0.0, exact=-1.0) for n in (5, 7))
-    policy = Policy(glimpse=glimpse, explore=explore, lifts=0)
+    policy = Policy(glimpse=glimpse, explore=explore)
     result = estimate(RECORDS, 3, PlainEm(), n_init=12, random_state=0, policy=policy)
     lengths = sorted(len(run.records) for run in result.starts)
     assert {6, 14} < set(lengths)  # the starts themselves and five steps; then seven more

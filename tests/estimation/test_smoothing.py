@@ -9,7 +9,7 @@ from small_records import gibbs_chain, interrupted, random_records, random_start
 from small_records import ordinal as ordinal_domain
 
 import rejoint as rj
-from rejoint.estimation import Bayes, Em, Policy, estimate, smoothing
+from rejoint.estimation import Bayes, Em, estimate, smoothing
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.smoothing import Smoothed, heat_kernel, smooth_variables
 from rejoint.model import Model
@@ -164,13 +164,3 @@ def test_ctrl_c_while_the_time_is_chosen(press_at):
     data = bumps(1).sample(200, random_state=0)
     result = interrupted(estimate, data, 2, "map", smooth=True, random_state=0)
     assert "interrupted; this is the best model so far" in result.stop
-
-
-def test_held_out_parts_add_up():
-    data = rj.Records.of({"a": list("xyz"), "b": list("uvu")}, sample_weight=[10, 2.5, 0.4])
-    data = InMemory.of(data)
-    total = 0.0
-    for learn, judge in ordinal_smoothing.hold_out(data, np.random.default_rng(0), Policy()):
-        assert learn.total + judge.total == pytest.approx(12.9)
-        total += judge.total
-    assert total == pytest.approx(12.9)

@@ -15,8 +15,8 @@ from small_records import interrupted, random_records, random_start
 import rejoint as rj
 from rejoint.estimation import Em, Policy, estimate, smoothing
 from rejoint.estimation.data import InMemory, Parted
-from rejoint.estimation.smoothing import Smoothed
 from rejoint.estimation.part_summary import add_up, summarize_part
+from rejoint.estimation.smoothing import Smoothed
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)
@@ -132,7 +132,7 @@ def test_smooth_columns_are_those_in_memory(bumpy, solver):
 
 
 def test_ctrl_c_while_the_time_is_chosen(bumpy, press_at):
-    press_at(ordinal_smoothing, "brief_fit", 3)
+    press_at(smoothing, "brief_fit", 3)
     scan = rj.scan(bumpy, size=70, memory=0)
     result = interrupted(estimate, scan, 2, "ml", smooth=True, random_state=0)
     assert "Interrupted; this is a fit to a sample" in result.stop

@@ -418,7 +418,8 @@ class Target:
         target of groups scales that of their levels.
         """
         layout, shares = tables.layout, model_tables(model)
-        target, widening = Misfit.of(tables, shares).expected, 1.0
+        expected = Misfit.of(tables, shares).expected
+        target, widening = expected, 1.0
         for coarse, sums in groups.resolutions:
             own = PairTables(coarse, sums @ tables.counts @ sums.T)
             merged = [Model(coarse, draw.weights, sums @ draw.factors) for draw in draws]
@@ -427,8 +428,11 @@ class Target:
             ratio = share * own.counts / np.maximum(now, 1e-300) + 1.0 - share
             target = target * (sums.T @ np.where(now > 0, ratio, 1.0) @ sums)
             widening = max(widening, factor)
-        margins = row_sums(layout, shares) * layout.expand(tables.records)
-        return cls(PairTables(layout, rake(layout, target, margins)), widening)
+        # Levels that no record of a table holds, such as those of rows that the other variable does
+        # not apply to, keep the dependence of the model.
+        factor = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
+        own = shares * expand_blocks(layout, tables.records)
+        return cls(PairTables(layout, rake(layout, own * factor, row_sums(layout, own))), widening)
 
 
 def judge(
