@@ -5,18 +5,15 @@ from importlib import import_module
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from rejoint.estimation.forecast import forecast
 
 import rejoint as rj
 from rejoint import cost
 from rejoint.cli import main
 from rejoint.cost import Cost
-from rejoint.estimation.data import InMemory
 
 RECORDS = rj.Records.of(np.random.default_rng(0).integers(0, 3, (60, 4)))
 TABLES = rj.Marginals.count(RECORDS, order=2)
 MANY_TABLES = rj.Marginals.count(np.random.default_rng(0).integers(0, 2, (60, 25)), order=2)
-STREAMED = rj.scan(lambda: iter([RECORDS]), domain=RECORDS.domain, memory=1)
 
 
 class Begun(Exception):
@@ -42,10 +39,13 @@ def begins(monkeypatch):
 @pytest.mark.parametrize(
     ("fit", "words"),
     [
-        (lambda: rj.estimate(RECORDS, 10**9), r"rank 1,000,000,000 .* 58 TB .* 44 different"),
+        (lambda: rj.estimate(RECORDS, 10**9), r"1,000,000,000 classes .* 3.1 TB .* a smaller rank"),
         (lambda: rj.factorize(TABLES, 10**9), r"rank 1,000,000,000 .* 5.8 TB .* a smaller rank"),
-        (lambda: rj.JointClassifier(10**30).fit(RECORDS.codes, [0, 1] * 30), r" TB .* of no use"),
-        (lambda: rj.JointImputer(10**30).fit(RECORDS), r" TB .* of no use"),
+        (
+            lambda: rj.JointClassifier(10**30).fit(RECORDS.codes, [0, 1] * 30),
+            r" TB .* a smaller rank",
+        ),
+        (lambda: rj.JointImputer(10**30).fit(RECORDS), r" TB .* a smaller rank"),
     ],
     ids=["estimate", "factorize", "classifier", "imputer"],
 )
@@ -58,41 +58,20 @@ def test_beyond_memory_is_refused_before_it_begins(fit, words):
 @pytest.mark.parametrize(
     ("fit", "words"),
     [
-        (lambda: rj.estimate(RECORDS, 10**6, "ml"), r"there are 44 different records, and more"),
-        (lambda: rj.estimate(STREAMED, 3), "A fit of rank 3 to 60 records takes .* hours"),
         (lambda: rj.factorize(TABLES, 10**6), r"A fit of rank 1,000,000 to 54 cells .* minutes"),
         (lambda: rj.factorize(MANY_TABLES), "A joint of 300 tables takes .* minutes to"),
         (lambda: rj.Marginals.count(RECORDS, 2), "Counting 60 records into 6 tables takes 10 min"),
     ],
-    ids=["estimate", "streamed", "factorize", "completion", "count"],
+    ids=["factorize", "completion", "count"],
 )
 @pytest.mark.usefixtures("begins")
 def test_minutes_are_said_before_they_begin(monkeypatch, fit, words):
     monkeypatch.setattr(cost, "machine_memory", lambda: 1e15)
-    forecasts = import_module("rejoint.estimation.forecast")
-    monkeypatch.setattr(forecasts, "measured_pass", lambda data, rank: 1.0)
-    monkeypatch.setattr(forecasts, "SLOWEST", 1.0)  # so that it is measured at all
     monkeypatch.setattr("rejoint.kernels.available_threads", lambda: 1)
     monkeypatch.setattr("rejoint.marginals.count.TABLE_SECONDS", 100.0)
     monkeypatch.setattr("rejoint.factorization.complete_approximately.SECONDS", (1e-3, 1e-2))
     with pytest.warns(rj.Remark, match=words), pytest.raises(Begun):
         fit()
-
-
-@pytest.mark.usefixtures("begins")
-def test_far_too_many_classes_are_remarked_on_at_once():
-    with (
-        pytest.warns(rj.Remark, match="Rank 1,000 is far above .* there are 44"),
-        pytest.raises(Begun),
-    ):
-        rj.estimate(RECORDS, 1000, "ml")
-
-
-@pytest.mark.usefixtures("begins")
-def test_what_is_short_is_not_measured(monkeypatch):
-    monkeypatch.setattr(import_module("rejoint.estimation.forecast"), "measured_pass", None)
-    with pytest.raises(Begun):
-        rj.estimate(RECORDS)
 
 
 def test_command_line(tmp_path, monkeypatch):
@@ -101,19 +80,11 @@ def test_command_line(tmp_path, monkeypatch):
     data, model = str(tmp_path / "data.csv"), str(tmp_path / "model.rejoint")
     done = CliRunner().invoke(main, ["fit", data, "-o", model, "--rank", "1000000000"])
     assert done.exit_code == 1
-    assert "There is not enough memory. A fit of rank 1,000,000,000" in done.output
+    assert "A fit of 1,000,000,000 classes to 12 levels would take about 3.1 TB" in done.output
     monkeypatch.setattr("rejoint.cli.tables.WRITTEN", (100.0, 200.0))
     done = CliRunner().invoke(main, ["tables", data, "-o", str(tmp_path / "pairs"), "--order", "2"])
     assert done.exit_code == 0
     assert "Writing 6 tables takes 10 minutes to 20 minutes of computing" in done.output
-
-
-def test_memory_grows_with_the_rank_and_time_with_the_records():
-    data = InMemory.of(RECORDS)
-    small, large = (forecast(data, rank).memory for rank in (10**4, 10**5))
-    assert large / small == pytest.approx(10, rel=0.2)
-    low, high = forecast(data, None)[1:]
-    assert 0 < low < high
 
 
 def test_cost_within_limits_is_silent():

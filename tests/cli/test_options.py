@@ -140,7 +140,6 @@ def test_dry_runs_write_nothing(run, ages):
     before = set(ages.iterdir())
     told = json.loads(run("fit", "ages.csv", "-o", "x", "--dry-run", "--json").stdout)
     assert told["records"] == 40
-    assert 0 < told["seconds"][0] < told["seconds"][1]
     told = json.loads(run("tables", "patients.csv", "-o", "x", "--dry-run", "--json").stdout)
     assert told["tables"] == 56
     assert set(ages.iterdir()) == before

@@ -124,7 +124,8 @@ def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent
     assert_same(estimate(data, **options, random_state=0, checkpoint=path), expected)
     fresh = press.at(10**9)
     estimate(data, **options, random_state=0)
-    assert len(calls) < len(fresh) / 2  # what is there is not computed anew
+    # What is there is not computed anew, but for the merging of classes while a rank is chosen.
+    assert len(calls) < len(fresh) * (0.75 if name == "auto" else 0.5)
 
 
 def test_a_pass_is_resumed_in_the_middle(tmp_path, monkeypatch):

@@ -5,11 +5,11 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from small_records import gibbs_chain, interrupted, random_records, random_start
+from small_records import gibbs_chain, random_records, random_start
 from small_records import ordinal as ordinal_domain
 
 import rejoint as rj
-from rejoint.estimation import Bayes, Em, estimate, smoothing
+from rejoint.estimation import Bayes, Em, estimate
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.smoothing import Smoothed, heat_kernel, smooth_variables
 from rejoint.model import Model
@@ -157,10 +157,3 @@ def test_joint_pmf_takes_smooth():
     for solver, is_smooth in (("map", True), ("ml", False), (Em(), False)):
         model = rj.JointPMF(rank=2, solver=solver, n_init=2, random_state=0).fit(data)
         assert ("Smoothed columns" in model.result_.choice) == is_smooth
-
-
-def test_ctrl_c_while_the_time_is_chosen(press_at):
-    press_at(smoothing, "brief_fit", 3)
-    data = bumps(1).sample(200, random_state=0)
-    result = interrupted(estimate, data, 2, "map", smooth=True, random_state=0)
-    assert "interrupted; this is the best model so far" in result.stop

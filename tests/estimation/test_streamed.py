@@ -13,7 +13,7 @@ import pytest
 from small_records import interrupted, random_records, random_start
 
 import rejoint as rj
-from rejoint.estimation import Em, Policy, estimate, smoothing
+from rejoint.estimation import Em, Policy, estimate
 from rejoint.estimation.data import InMemory, Parted
 from rejoint.estimation.part_summary import add_up, summarize_part
 from rejoint.estimation.smoothing import Smoothed
@@ -73,7 +73,7 @@ def test_the_same_steps(records):
 def test_from_a_sample_to_all(records, solver):
     scan, policy = (
         rj.scan(records, size=500, memory=0),
-        Policy(fewest_sampled=800, most_sampled=800),
+        Policy(sampled_records=(800, 800)),
     )
     result = estimate(scan, 3, solver, n_init=4, random_state=0, policy=policy)
     whole = estimate(records, 3, solver, random_state=0)
@@ -129,13 +129,6 @@ def test_smooth_columns_are_those_in_memory(bumpy, solver):
         # A gain of 1e-10 by a step leaves parameters undecided by some 1e-5.
         assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-6)
         assert rj.metrics.total_variation(mine.pmf, other.pmf) < 1e-4
-
-
-def test_ctrl_c_while_the_time_is_chosen(bumpy, press_at):
-    press_at(smoothing, "brief_fit", 3)
-    scan = rj.scan(bumpy, size=70, memory=0)
-    result = interrupted(estimate, scan, 2, "ml", smooth=True, random_state=0)
-    assert "Interrupted; this is a fit to a sample" in result.stop
 
 
 def test_a_scan_that_fits_into_memory_is_fitted_there(some):

@@ -356,6 +356,8 @@ def test_params():
         "levels": None,
         "bins": None,
         "agreement": True,
+        "not_applicable": "auto",
+        "missing_level": (),
     }
     assert repr(clone(model)) == "JointPMF(rank=3, solver='ml')"
 

@@ -23,6 +23,7 @@ NOTHING = 1e-9
 #: BLAS stops some steps sooner or later (Newton's on tables, 41 for 45) at the same model.
 STEPS = 0.2
 
+
 def changes(kept, found, where=""):
     """What differs, one line each: numbers by more than rounding, all else at all."""
     if isinstance(kept, dict) and isinstance(found, dict):

@@ -166,8 +166,7 @@ not_applicable, missing_level
         options |= {"n_init": n_init, "budget": budget}
 
         def choose() -> Selection:
-            with session.convert(lambda model: None):  # which is no selection yet
-                found, own, _ = smooth_data(records, smoothed, policy.smooth_rank, session, policy)
+            found, own, _ = smooth_data(records, smoothed, policy.smooth_rank, session, policy)
             return select_rank(found, given, **options, session=session, policy=own)
 
         selection = interruptible(session, choose, on_interrupt)
