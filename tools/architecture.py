@@ -29,7 +29,7 @@ LATER = {
 }
 
 #: Nouns of the field that end in -ing.
-NOUNS = {"sampling", "raking", "smoothing", "unfolding", "ordinal_smoothing"}
+NOUNS = {"sampling", "raking", "smoothing", "unfolding"}
 
 #: What builds a FitResult: its name, or ``cls`` with a model.
 _CATCHES = r"(?m)^ *except[^\n]*KeyboardInterrupt"

@@ -9,7 +9,7 @@ from small_records import gibbs_chain, random_records, random_start
 
 from rejoint.estimation import Bayes, Policy
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.gibbs import Draw
+from rejoint.estimation.gibbs import Draw, child
 from rejoint.estimation.priors import log_evidence_of_counts, log_hyperprior
 from rejoint.model import Layout, Model
 from rejoint.solver.session import Session
@@ -166,7 +166,7 @@ def test_draws_kept_of_each_chain():
     assert lines[0] == "chain 1 of 2, draw 1 of 15"
     assert lines[-1] == "chain 2 of 2, draw 15 of 15"
     # The first that is kept is the sixth of the chain, the second the ninth.
-    steps = list(islice(gibbs_chain(data, start, np.random.default_rng(0)), 9))
+    steps = list(islice(gibbs_chain(data, start, child(np.random.default_rng(0))), 9))
     np.testing.assert_array_equal(kept[0].model.factors, steps[5].model.factors)
     np.testing.assert_array_equal(kept[1].model.factors, steps[8].model.factors)
 

@@ -114,7 +114,7 @@ def test_smooth_columns_are_drawn_smooth(records):
 def test_chains_of_the_rank_that_answers_where_it_was_estimated(records):
     some = rj.Records(records.domain, records.codes[:300])
     result = estimate(rj.scan(some, size=70, memory=0), solver=SHORT, random_state=0)
-    plan = result.selection.ensemble.plan
+    plan = result.selection.plan
     assert [draw.rank for draw in result.posterior.draws] == [plan.rank] * 12
     assert result.pmf.rank <= result.selection.rank
 

@@ -76,7 +76,7 @@ Examples:
     "resumes from it.",
 )
 @options.seed
-@click.option("--dry-run", is_flag=True, help="Only report columns, memory and time.")
+@click.option("--dry-run", is_flag=True, help="Only report columns and memory.")
 @options.as_json
 @options.of_data
 def command(

@@ -4,18 +4,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, inf, isfinite, isnan, log10
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from rejoint.arrays import FloatArray
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.posterior_mean import Anchors
 from rejoint.messages import Countdown
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.session import Session
 from rejoint.text import format_fields, plural
+
+if TYPE_CHECKING:
+    from rejoint.estimation.posterior_mean import Anchors
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class AnswerPlan:
 
     kind: Literal["ensemble", "modes", "mode"]
     rank: int
-    anchors: Anchors
+    anchors: "Anchors"
     concentrations: FloatArray
     start: Model | None = None
 
