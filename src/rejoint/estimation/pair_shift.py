@@ -431,8 +431,9 @@ class Target:
         # Levels that no record of a table holds, such as those of rows that the other variable does
         # not apply to, keep the dependence of the model.
         factor = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
-        own = shares * expand_blocks(layout, tables.records)
-        return cls(PairTables(layout, rake(layout, own * factor, row_sums(layout, own))), widening)
+        before = shares * expand_blocks(layout, tables.records)
+        moved = rake(layout, before * factor, row_sums(layout, before))
+        return cls(PairTables(layout, moved), widening)
 
 
 def judge(
