@@ -358,7 +358,7 @@ def test_the_signal_itself_ends_all_threads(monkeypatch):
 
     monkeypatch.setattr(Em, "step", step)
     limits = Limits(max_steps=10**6, progress=0.0, window=10**6, exact=-1.0, residual=0.0)
-    policy = Policy(smallest_threaded_pass=0, explore=limits)  # no start ends by itself
+    policy = Policy(threaded_pass=(0, 10**9), explore=limits)  # no start ends by itself
     # A process in the background may have been started with Ctrl-C ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

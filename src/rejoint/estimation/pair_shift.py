@@ -430,9 +430,9 @@ class Target:
             widening = max(widening, factor)
         # Levels that no record of a table holds, such as those of rows that the other variable does
         # not apply to, keep the dependence of the model.
-        factor = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
+        ratio = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
         before = shares * expand_blocks(layout, tables.records)
-        moved = rake(layout, before * factor, row_sums(layout, before))
+        moved = rake(layout, before * ratio, row_sums(layout, before))
         return cls(PairTables(layout, moved), widening)
 
 
