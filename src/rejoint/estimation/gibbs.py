@@ -164,10 +164,6 @@ class Bayes:
             draw = self.step(problem, draw, rng)
             yield draw
 
-    def advance(self, problem: "Data", model: Model, sweeps: int, rng: np.random.Generator) -> Draw:
-        """Return the draw of a chain from a model after some sweeps."""
-        return next(islice(self.chain(problem, model, rng), sweeps - 1, None))
-
     def draw_concentrations(
         self, problem: "Data", before: FloatArray, counts: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
