@@ -578,7 +578,7 @@ class Fit:
         """Fit the most probable model of the rank, from the one that the search has found."""
         small, (start, *_) = self.small, self.known
         em = self.em(small, estimate_concentrations(small, start, self.policy))
-        limits = replace(self.policy.explore, progress=self.policy.polish_progress)
+        limits = Limits(self.policy.representative_steps, self.policy.polish_progress, exact=-1.0)
         self.session.offer(partial(self._offer_unfinished, em))
         done = run(replace(em, limits=limits), small, start, self.session)
         return FoundModes([done], done, [done.model])
@@ -697,7 +697,7 @@ class Fit:
             else []
         )
         seen = [data.observed(draw.model) for draw in draws]
-        return shift_to_pairs(data, mean, seen, pairs, policy)[0]
+        return next(shift_to_pairs(data, mean, seen, pairs, policy))
 
     def result(self, found: FoundModes, draws: Sequence[Draw] = (), length: int = 0) -> FitResult:
         """Make the result of what was found: its model, log-likelihood and sentences.
@@ -714,7 +714,7 @@ class Fit:
             answer = self.answer(draws, model, ended)
             drawn = spread_draws(self.data, draws, answer)
         if not ended:
-            tables = answer or shift_to_pairs(self.data, self.data.observed(model), [], [])[0]
+            tables = answer or next(shift_to_pairs(self.data, self.data.observed(model), [], []))
             gaps = self.find_gaps(tables)
         mixture = None if answer is None else answer.model
         pmf = self.data.to_pmf(model, drawn, mixture, gaps)

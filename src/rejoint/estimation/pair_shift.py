@@ -415,25 +415,23 @@ class Target:
 
         Few records do not show the misfit of a table of many cells. Where levels are ordered, they
         show that of groups of adjacent levels, so that tables are judged from coarse to fine: the
-        target of groups scales that of their levels.
+        target of groups scales that of their levels. Where records hold none of a level, how it
+        depends on the other variable stays the model's.
         """
         layout, shares = tables.layout, model_tables(model)
-        expected = Misfit.of(tables, shares).expected
-        target, widening = expected, 1.0
+        target, widening = Misfit.of(tables, shares).expected, 1.0
+        own_tables = shares * expand_blocks(layout, tables.records)
+        margins = row_sums(layout, own_tables)
         for coarse, sums in groups.resolutions:
             own = PairTables(coarse, sums @ tables.counts @ sums.T)
             merged = [Model(coarse, draw.weights, sums @ draw.factors) for draw in draws]
             trust, factor = judge(own, sums @ shares @ sums.T, merged)
             share, now = expand_blocks(coarse, trust), sums @ target @ sums.T
             ratio = share * own.counts / np.maximum(now, 1e-300) + 1.0 - share
-            target = target * (sums.T @ np.where(now > 0, ratio, 1.0) @ sums)
+            ratio = sums.T @ np.where(now > 0, ratio, 1.0) @ sums
+            target, own_tables = target * ratio, own_tables * ratio
             widening = max(widening, factor)
-        # Levels that no record of a table holds, such as those of rows that the other variable does
-        # not apply to, keep the dependence of the model.
-        ratio = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
-        before = shares * expand_blocks(layout, tables.records)
-        moved = rake(layout, before * ratio, row_sums(layout, before))
-        return cls(PairTables(layout, moved), widening)
+        return cls(PairTables(layout, rake(layout, own_tables, margins)), widening)
 
 
 def judge(
@@ -514,15 +512,21 @@ def misfit_factors(
 
 
 def shift(
-    target: PairTables, model: Observed, start: Observed, anchor: float, policy: Policy = DEFAULT
+    target: PairTables,
+    model: Observed,
+    start: Observed,
+    anchor: float,
+    steps: int,
+    policy: Policy = DEFAULT,
 ) -> Observed:
     """Fit a model to tables, with itself as prior that counts as ``anchor`` times the records."""
     if not target.counts.any():
         return model
     mass = anchor * target.weight * model.weights
     prior = Prior(mass * len(target.records) / 2, mass * model.factors)
-    limits = Limits(max_steps=policy.pair_steps, progress=1e-6, exact=-1.0)
-    done = run(Em(prior=prior, limits=limits, policy=policy), target, start).model
+    limits = Limits(max_steps=steps, progress=1e-6, exact=-1.0)
+    em = Em(prior=prior, memory=policy.pair_memory, limits=limits, policy=policy)
+    done = run(em, target, start).model
     return Observed(done.layout, done.weights, done.factors)
 
 

@@ -5,7 +5,7 @@ and moved towards the tables of two variables that the records show. The draws t
 are spread by what these tables demand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,21 +120,24 @@ def shift_to_pairs(
     draws: Sequence[Observed],
     anchors: Sequence[float],
     policy: Policy = DEFAULT,
-) -> list[Shifted]:
-    """Move a model towards the tables of two variables, once for each weight of itself as prior."""
+) -> Iterator[Shifted]:
+    """Move a model towards the tables of two variables, for one weight of itself after the other.
+
+    Each move starts where the one before has ended; without weights the model is not moved.
+    """
     records = data.sample().records
     groups = LevelGroups.of(records, policy)
     tables = count_pairs(records, groups, np.random.default_rng(0), policy)
     if len(groups.variables) < 2 or not anchors:
-        return [Shifted(model, groups, tables)]
+        yield Shifted(model, groups, tables)
+        return
     merged = groups.merge(model)
     target = Target.of(groups, tables, merged, [groups.merge(draw) for draw in draws])
-    found, after = [], merged
+    after, steps = merged, policy.pair_steps // min(len(anchors), 2)
     for weight in anchors:
-        after = shift(target.tables, merged, after, weight, policy)
+        after = shift(target.tables, merged, after, weight, steps, policy)
         moved = groups.spread(model, merged, after)
-        found.append(Shifted(moved, groups, tables, target, mean_distance(merged, after)))
-    return found
+        yield Shifted(moved, groups, tables, target, mean_distance(merged, after))
 
 
 def spread_draws(data: Data, draws: Sequence[Draw], shifted: Shifted) -> list[Observed]:

@@ -498,25 +498,24 @@ def choose_anchors(
     """Choose how near what answers stays to the mean of some models, by held-out records.
 
     Of the weights of the mean the best is taken; of those of the model that is moved towards
-    tables, the smallest that does not lower the likelihood of the held-out records. The
+    tables, decreasing ones so long as the likelihood of the held-out records is not lowered. The
     log-probabilities of these are returned as well.
     """
     learn, judge, mass = fold.learn, fold.judge, fold.mass
-    most, passes = round(policy.answer_classes[1] * members[-1].rank), policy.anchored_passes
+    most, passes = round(policy.answer_classes[0] * members[-1].rank), policy.anchored_passes
     means = [posterior_mean(learn, members, members[-1], most, passes, each) for each in weights]
     logs = [judge.log_prob(mean) for mean in means]
     best = int(np.argmax([mass @ each for each in logs]))
-    if not policy.agreement:
-        return Anchors(weights[best], policy.pair_anchors[0] * learn.total), logs[best]
-    pairs = sorted(policy.pair_anchors, reverse=True)
+    pairs = sorted(policy.pair_anchors, reverse=True) if policy.agreement else []
+    chosen, reached = policy.pair_anchors[0], logs[best]
     draws = [learn.observed(member) for member in members]
     moved = shift_to_pairs(learn, means[best], draws, pairs, policy)
-    found = {
-        weight: judge.log_prob(shifted.model) for weight, shifted in zip(pairs, moved, strict=False)
-    }
-    good = [weight for weight, each in found.items() if mass @ (each - logs[best]) >= 0.0]
-    least = min(good, default=pairs[0])
-    return Anchors(weights[best], least * learn.total), found[least]
+    for weight, shifted in zip(pairs, moved, strict=False):
+        found = judge.log_prob(shifted.model)
+        if weight < pairs[0] and mass @ (found - logs[best]) < 0.0:
+            break
+        chosen, reached = weight, found
+    return Anchors(weights[best], chosen * learn.total), reached
 
 
 def merge_cost(data: Data, top: int, bottom: int, policy: Policy = DEFAULT) -> float:
