@@ -24,12 +24,14 @@ _IN_PLACE_OF = {
     "header": "--names",
     "identifiability.jacobian": "rejoint identify --local",
     "identifiability.plan": "rejoint identify --plan",
-    "kinds": "--ordinal, --nominal",
+    "kinds": "--ordinal, --nominal, --year, --month",
     "levels": "--levels",
     "LowRankPMF.save": "rejoint fit",
     "max_classes": "--max-classes",
     "m.disagreements()": "rejoint fit-tables --json",
+    "missing_level": "--missing-level",
     "n_init": "--starts",
+    "not_applicable": "--not-applicable",
     "rejoint.estimate": "rejoint fit",
     "sample_weight": "--weight",
     "clusters": "--clusters",
@@ -61,6 +63,8 @@ def _option(term: Term) -> str:
     if isinstance(term, PythonName):
         return _IN_PLACE_OF.get(term.text, term.text)
     option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
+    if term.name == "not_applicable" and term.value is False:
+        return f"{option} none"
     if term.value is False:
         return option.replace("--", "--no-", 1)
     if isinstance(term.value, str) or type(term.value) is int:

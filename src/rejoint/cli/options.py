@@ -174,7 +174,29 @@ _COLUMNS = [
         help="Columns whose levels have no order; each number or text is a level.",
     ),
     click.option(
+        "--year", multiple=True, metavar="A,B,...", help="Columns of dates of which to use the year."
+    ),
+    click.option(
+        "--month",
+        multiple=True,
+        metavar="A,B,...",
+        help="Columns of dates of which to use the month (1 to 12).",
+    ),
+    click.option(
         "--levels", multiple=True, metavar="A=X,Y,...", help="Levels of a column, in order."
+    ),
+    click.option(
+        "--not-applicable",
+        multiple=True,
+        metavar="auto|A,B,...|none",
+        help="Columns that do not apply to some records: cells that are empty because of another "
+        "column are a level of their own. They are found by default.",
+    ),
+    click.option(
+        "--missing-level",
+        multiple=True,
+        metavar="A,B,...",
+        help="Columns whose empty cells are an answer in themselves.",
     ),
     click.option(
         "--bins",
@@ -210,8 +232,12 @@ class DataReader:
     without: Sequence[str] = ()
     ordinal: Sequence[str] = ()
     nominal: Sequence[str] = ()
+    year: Sequence[str] = ()
+    month: Sequence[str] = ()
     levels: Sequence[str] = ()
     bins: Sequence[str] = ()
+    not_applicable: Sequence[str] = ()
+    missing_level: Sequence[str] = ()
 
     def read(self, path: str, domain: Domain | None = None) -> Records:
         """Return all records of a file, over a domain or the one that its columns define."""
@@ -253,11 +279,13 @@ class DataReader:
 
     def column_options(self) -> dict[str, Any]:
         """Return options of columns, as ``rejoint.read`` takes them."""
-        kinds = dict.fromkeys(split_names(self.ordinal), "ordinal")
-        for name in split_names(self.nominal):
-            if name in kinds:
-                raise click.UsageError(f"{cite(name)} is named by both --ordinal and --nominal.")
-            kinds[name] = "nominal"
+        kinds: dict[str, str] = {}
+        for kind in ("ordinal", "nominal", "year", "month"):
+            for name in split_names(getattr(self, kind)):
+                if name in kinds:
+                    both = f"--{kinds[name]} and --{kind}"
+                    raise click.UsageError(f"{cite(name)} is named by both {both}.")
+                kinds[name] = kind
         bins: Any = dict(map(_bins, self.bins))
         if "" in bins:
             if len(bins) > 1:
@@ -265,7 +293,15 @@ class DataReader:
                     "--bins N is for all columns: give it alone, or write NAME=N for each."
                 )
             bins = bins[""]
-        return {"kinds": kinds, "levels": dict(map(_levels, self.levels)), "bins": bins}
+        applies = split_names(self.not_applicable)
+        plain: Any = {"auto": "auto", "none": False}.get(",".join(applies).lower(), applies)
+        return {
+            "kinds": kinds,
+            "levels": dict(map(_levels, self.levels)),
+            "bins": bins,
+            "not_applicable": plain if applies else "auto",
+            "missing_level": split_names(self.missing_level),
+        }
 
 
 def split_names(texts: Iterable[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 domain    Domain: all variables of a problem, by name and in order
 variable  Variable: one of them, its levels, encode and decode
+dates     text that is a date, and its year or month
 labels    labels and bins: what is missing, the order of levels, levels checked
 columns   columns of any library as numbers, or as codes into labels
 """

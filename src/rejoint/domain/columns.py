@@ -1,6 +1,5 @@
 """Read columns of pandas, polars, pyarrow, NumPy or Python as numbers, or as codes into labels."""
 
-import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -100,27 +99,6 @@ class Numbers:
 Column = Coded | Numbers
 
 
-def advice(kind: object) -> str:
-    """Return advice on a type of values that cannot be labels.
-
-    Examples
-    --------
-    >>> advice("list")
-    'labels are text, numbers and booleans; turn the values into one of these, or leave the \
-column out'
-    """
-    text = str(kind)
-    if any(word in text.lower() for word in ("date", "time", "duration", "period")):
-        return (
-            "dates and times cannot be labels; extract what matters, as text or a number (the "
-            "year, the month, the weekday, the hours passed), or leave the column out"
-        )
-    return (
-        "labels are text, numbers and booleans; turn the values into one of these, or leave the "
-        "column out"
-    )
-
-
 def column_of_distinct(
     distinct: Sequence[Any],
     codes: Codes,
@@ -158,19 +136,27 @@ def _whole(labels: Iterable[Level]) -> tuple[Level, ...]:
     return labels
 
 
+_ADVICE = (
+    "labels are text, numbers, booleans and dates; turn the values into one of these, or leave the "
+    "column out"
+)
+
+
 def label_error(name: str, row: int, value: object) -> LabelError:
     """Return the error for a value that cannot be a label.
 
     Examples
     --------
     >>> label_error("x", 3, [1])
-    LabelError("Variable 'x', row 3: [1] is a list: labels are text, numbers and booleans; \
+    LabelError("Variable 'x', row 3: [1] is a list: labels are text, numbers, booleans and dates; \
 turn the values into one of these, or leave the column out.")
     """
     kind = type(value).__name__
-    dated = isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64))
-    what = advice("date" if dated else kind)
-    return LabelError(f"Variable {cite(name)}, row {row}: {show([value])} is a {kind}: {what}.")
+    return LabelError(f"Variable {cite(name)}, row {row}: {show([value])} is a {kind}: {_ADVICE}.")
+
+
+def _type_error(name: str, kind: object) -> LabelError:
+    return LabelError(f"Variable {cite(name)} holds {kind}: {_ADVICE}.")
 
 
 _WIDE = 64  # characters; longer text is hashed by Python
@@ -210,7 +196,12 @@ def column_of_array(
             return column_of_texts(array, name)
         case "O" | "U" | "T" | "S":
             return column_of_objects(_blanked(array, missing), name)
-    raise LabelError(f"Variable {cite(name)} holds {array.dtype}: {advice(array.dtype)}.")
+        case "M" | "m" if array.dtype.str[3:]:  # with a unit
+            distinct, codes = np.unique(array, return_inverse=True)
+            times = distinct.astype(f"{array.dtype.kind}8[us]").tolist()
+            column = column_of_distinct(times, codes.astype(np.int32), name)
+            return column if missing is None else replace(column, codes=np.where(missing, -1, codes))
+    raise _type_error(name, array.dtype)
 
 
 def _of_booleans(array: NDArray[np.bool_], missing: NDArray[np.bool_] | None) -> Coded:
@@ -395,8 +386,10 @@ def _of_pandas(column: Any, name: str) -> Column:
     if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
         values = column.to_numpy(dtype=getattr(dtype, "numpy_dtype", np.float64), na_value=0)
         return column_of_array(values, name, column.isna().to_numpy())
-    if not isinstance(dtype, (np.dtype, pd.StringDtype)):
-        raise LabelError(f"Variable {cite(name)} holds {dtype}: {advice(dtype)}.")
+    if isinstance(dtype, pd.PeriodDtype):
+        return column_of_array(column.dt.to_timestamp().to_numpy(), name)
+    if not isinstance(dtype, (np.dtype, pd.StringDtype, pd.DatetimeTZDtype)):
+        raise _type_error(name, dtype)
     try:
         codes, distinct = pd.factorize(column)
     except TypeError:  # a cell cannot be hashed: the slow way finds out which
@@ -423,9 +416,13 @@ def _of_polars(column: Any, name: str) -> Column:
         return column_of_array(
             column.fill_null(0 if dtype != pl.Boolean else False).to_numpy(), name, gone
         )
-    if dtype in (pl.Null, pl.Object, pl.Binary):
+    if dtype in (pl.Null, pl.Object, pl.Binary, pl.Time):
         return column_of_objects(column.to_list(), name)
-    raise LabelError(f"Variable {cite(name)} holds {dtype}: {advice(dtype)}.")
+    if dtype.is_temporal():
+        if getattr(dtype, "time_zone", None):
+            column = column.dt.replace_time_zone(None)  # what clocks showed
+        return column_of_array(column.to_numpy(), name)
+    raise _type_error(name, dtype)
 
 
 def _of_arrow(column: Any, name: str) -> Column:
@@ -456,6 +453,14 @@ def _of_arrow(column: Any, name: str) -> Column:
     if str(kind) == "extension<arrow.uuid>":
         cells = column.to_pylist()
         return column_of_objects([None if cell is None else str(cell) for cell in cells], name)
-    if is_.is_null(kind) or "binary" in str(kind):  # of any width
+    if is_.is_timestamp(kind) and kind.tz is not None:
+        import pyarrow.compute as pc
+
+        column = pc.local_timestamp(column)  # what clocks showed
+    elif is_.is_date32(kind):
+        column = column.cast(pa.timestamp("s"))
+    if is_.is_date(kind) or is_.is_timestamp(kind) or is_.is_duration(kind):
+        return column_of_array(column.to_numpy(zero_copy_only=False), name)
+    if is_.is_null(kind) or is_.is_time(kind) or "binary" in str(kind):  # of any width
         return column_of_objects(column.to_pylist(), name)
-    raise LabelError(f"Variable {cite(name)} holds {kind}: {advice(kind)}.")
+    raise _type_error(name, kind)

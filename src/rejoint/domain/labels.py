@@ -1,5 +1,6 @@
 """Labels and bins: what a cell may hold, what is missing, the order of levels."""
 
+import datetime
 import math
 import re
 from collections.abc import Hashable, Iterable
@@ -301,7 +302,7 @@ def is_number(level: object) -> bool:
 
 
 class LabelError(TypeError, ValueError):
-    """Error raised for values that cannot be labels, such as dates and lists.
+    """Error raised for values that cannot be labels, such as lists.
 
     Examples
     --------
@@ -311,7 +312,7 @@ class LabelError(TypeError, ValueError):
 
 
 def native(value: object) -> Level:
-    """Return a label as plain Python: str, int, float, bool or `Bin`.
+    """Return a label as plain Python: str, int, float, bool or `Bin`; a date is ISO text.
 
     Examples
     --------
@@ -322,7 +323,7 @@ def native(value: object) -> Level:
     Traceback (most recent call last):
     ...
     rejoint.domain.labels.LabelError: (1, 2) is a tuple, which cannot be a label: labels are text, \
-numbers and booleans
+numbers, booleans and dates
     """
     if type(value) in (str, int, float, bool, Bin):
         return value
@@ -336,9 +337,15 @@ numbers and booleans
         return int(value)
     if isinstance(value, (Real, Decimal, Fraction)):
         return float(value)
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return value.date().isoformat()
+    if isinstance(value, (datetime.date, datetime.time, datetime.timedelta)):
+        return str(value)
+    if isinstance(value, np.datetime64):
+        return native(value.astype("datetime64[us]").item())
     raise LabelError(
         f"{cite(value)} is a {type(value).__name__}, which cannot be a label: labels are text, "
-        "numbers and booleans"
+        "numbers, booleans and dates"
     )
 
 
@@ -428,10 +435,10 @@ def checked_representatives(
     >>> checked_representatives("age", (Bin(0, 18), Bin(18, 65)), "binned", None)
     (9.0, 41.5)
     """
-    if kind not in ("nominal", "ordinal", "binned"):
+    if kind not in ("nominal", "ordinal", "binned", "year", "month"):
         raise ValueError(
-            f"Variable {cite(name)}: kind must be 'nominal', 'ordinal' or 'binned', not "
-            f"{cite(kind)}."
+            f"Variable {cite(name)}: kind must be 'nominal', 'ordinal', 'binned', or 'year' or "
+            f"'month' of dates, not {cite(kind)}."
         )
     if kind != "binned":
         if stand_ins is not None:

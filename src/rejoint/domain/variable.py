@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.columns import Coded, Codes, Column, Numbers, read_column
+from rejoint.domain.dates import DATE_PARTS, date_parts
 from rejoint.domain.labels import (
     Bin,
     Contents,
@@ -110,23 +111,25 @@ def unknown_text(
 
 
 def encode_column(
-    levels: tuple[Level, ...], column: Column, unknown_code: int = -1
+    variable: "Variable", column: Column, unknown_code: int = -1
 ) -> tuple[Codes, Unknown | None]:
     """Return the code of each cell, -1 where it is missing, and what was unknown.
 
     Examples
     --------
-    >>> encode_column(("a", "b"), Coded(("b", "c"), np.array([0, 1, -1])))
+    >>> encode_column(Variable("x", ("a", "b")), Coded(("b", "c"), np.array([0, 1, -1])))
     (array([ 1, -1, -1], dtype=int8), Unknown(labels=('c',), cells=1, row=1, are_more=False))
     """
-    codes = {level: i for i, level in enumerate(levels)}
+    levels = variable.levels
+    if variable.kind in DATE_PARTS:
+        column = date_parts(column, variable.kind)
     if isinstance(column, Coded):
-        found = _of_labels(levels, codes, column)
+        found = _of_labels(levels, variable._codes, column)
     elif isinstance(levels[0], Bin):
         bins = tuple(level for level in levels if isinstance(level, Bin))
         found = bin_codes(bins, column.floats())
     else:
-        found = _of_numbers(codes, column)
+        found = _of_numbers(variable._codes, column)
     strange = found == -2
     unknown = _unknown(column, strange) if strange.any() else None
     dtype = code_dtype(len(levels))
@@ -245,7 +248,7 @@ class EmptyCells(NamedTuple):
 #: Labels of the last level: of cells to which a variable does not apply, and of all empty cells.
 DOES_NOT_APPLY, MISSING_LEVEL = "does not apply", "missing"
 
-Kind = Literal["nominal", "ordinal", "binned"]
+Kind = Literal["nominal", "ordinal", "binned", "year", "month"]
 HandleUnknown = Literal["missing", "error"]
 
 
@@ -262,9 +265,10 @@ class Variable:
         What the variable is called.
     levels : sequence of str, int, float, bool or Bin
         The labels it can take, in order; declared levels need not occur.
-    kind : {"nominal", "ordinal", "binned"}, default "nominal"
+    kind : {"nominal", "ordinal", "binned", "year", "month"}, default "nominal"
         Whether the order of the levels means something; a variable whose levels are
-        adjoining `Bin` intervals is always binned.
+        adjoining `Bin` intervals is always binned. Of dates, the year or the month (1 to 12) can
+        be the level.
     representatives : sequence of float, optional
         Binned variables only: the number that stands for each bin, by default its middle. Those
         of data are the means of the values in each bin, so that expectations are theirs.
@@ -377,7 +381,7 @@ class Variable:
 Domain or leave the cell empty.
         """
         check_handle_unknown(handle_unknown)
-        codes, unknown = encode_column(self.levels, read_column(column, self.name))
+        codes, unknown = encode_column(self, read_column(column, self.name))
         if unknown is not None:
             if handle_unknown == "error":
                 raise unknown_error(self.name, self.levels, unknown)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from rejoint.arrays import Codes, FloatArray
 from rejoint.domain.columns import read_column
 from rejoint.domain.domain import Domain
+from rejoint.domain.labels import LabelError
+from rejoint.domain.variable import Variable
 from rejoint.records.delimited import (
     TextColumn,
     check_names,
@@ -31,7 +33,7 @@ from rejoint.records.encode import Unmatched, read_table, report_inferred
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import Frame, take_apart
-from rejoint.records.infer import MOST_DISTINCT, ColumnSummary, read_declarations
+from rejoint.records.infer import MOST_DISTINCT, ColumnSummary, LeftOut, read_declarations
 from rejoint.records.records import Records, as_frame, check_undeclared
 from rejoint.records.scan import rows_of_part
 from rejoint.records.survey_design import (
@@ -378,7 +380,10 @@ def _summarize_frames(frames: Iterator[Frame], weights: WeightArguments, seen: S
         names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
         for name, column in zip(names, frame.columns, strict=True):
             mine = seen.setdefault(name, ColumnSummary(name, named=named))
-            mine.add(read_column(column, name), *rows.cells)
+            try:
+                mine.add(read_column(column, name), *rows.cells)
+            except LabelError as error:
+                mine.error = error
 
 
 def _summarize_text(
@@ -432,11 +437,11 @@ def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> 
     declared = read_declarations(**declarations)
     declared.check(list(seen))
     found = {name: mine.variable(declared.of(name), declared.rule) for name, mine in seen.items()}
-    variables = {name: variable for name, variable in found.items() if variable is not None}
-    left_out = tuple(name for name in found if name not in variables)
+    variables = {name: v for name, v in found.items() if isinstance(v, Variable)}
+    left_out = {name: why for name, why in found.items() if isinstance(why, LeftOut)}
     report_inferred(variables, declared, left_out)
     has_missing = any(mine.has_missing and mine.named for mine in seen.values())
-    return Discovered(Domain(tuple(variables.values())), left_out, has_missing)
+    return Discovered(Domain(tuple(variables.values())), tuple(left_out), has_missing)
 
 
 def _added(one: FloatArray | None, other: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.domain.columns import Coded, Codes, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
+from rejoint.domain.labels import LabelError
 from rejoint.domain.variable import (
     HandleUnknown,
     Unknown,
@@ -20,15 +21,18 @@ from rejoint.domain.variable import (
     unknown_error,
     unknown_text,
 )
-from rejoint.messages import Argument, Message, PythonOnly, remark
+from rejoint.messages import Argument, Message, PythonOnly, join_messages, remark
 from rejoint.records.empty_cells import add_missing_levels, add_not_applicable, fill_empty
 from rejoint.records.frames import Frame
 from rejoint.records.infer import (
     DEFAULT_RULE,
+    REASONS,
     ColumnRule,
     Declarations,
+    LeftOut,
     count_values,
     infer_variable,
+    leave_out_unreadable,
     number_kind,
 )
 from rejoint.text import cite, nearest, plural, show
@@ -304,21 +308,26 @@ def read_table(
     if frame.names is None:
         rule = rule.without_names()
     variables: dict[str, Variable] = {}
-    left_out: list[str] = []
+    left_out: dict[str, LeftOut] = {}
     codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int8)
     for name, raw in plan:
-        column = _absent(frame.rows) if raw is None else read_column(raw, name)
+        declared = declarations.of(name)
+        try:
+            column = _absent(frame.rows) if raw is None else read_column(raw, name)
+        except LabelError as error:
+            if domain is not None:
+                raise
+            left_out[name] = leave_out_unreadable(error, declared, rule)
+            continue
         if domain is not None:
-            variable: Variable | None = domain[name]
+            variable: Variable | LeftOut = domain[name]
         else:
             records = count_values(column, weights[1])
-            variable = infer_variable(
-                name, column, declarations.of(name), weights[0], rule, records
-            )
-        if variable is None:
-            left_out.append(name)
+            variable = infer_variable(name, column, declared, weights[0], rule, records)
+        if isinstance(variable, LeftOut):
+            left_out[name] = variable
             continue
-        found, unknown = encode_column(variable.levels, column, unknown_code=-2)
+        found, unknown = encode_column(variable, column, unknown_code=-2)
         codes = codes.astype(np.promote_types(codes.dtype, found.dtype), copy=False)
         codes[:, len(variables)] = found
         variables[name] = variable
@@ -389,17 +398,14 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
 
 
 def report_inferred(
-    variables: Mapping[str, Variable], declarations: Declarations, left_out: Sequence[str] = ()
+    variables: Mapping[str, Variable],
+    declarations: Declarations,
+    left_out: Mapping[str, LeftOut] | None = None,
 ) -> None:
     """Remark once on columns binned by default or left out, fewer bins, and NaN as text."""
     if left_out and not variables:
         raise ValueError(
-            Message(
-                "Every column numbers or identifies the rows ({columns}): there is nothing to "
-                "learn from. Use {bins} if one of them is a number.",
-                columns=show(list(left_out)),
-                bins=Argument("bins", {left_out[0]: 10}),
-            )
+            _describe_left_out("Every column would be left out, and nothing to learn from", left_out)
         )
     ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
     if ruled and declarations.rule.report:
@@ -414,14 +420,7 @@ def report_inferred(
             )
         )
     if left_out:
-        remark(
-            Message(
-                "Columns that number or identify the rows are left out: {columns}. Use {bins} to "
-                "keep one.",
-                columns=_some([cite(name) for name in left_out]),
-                bins=Argument("bins", {left_out[0]: 10}),
-            )
-        )
+        remark(_describe_left_out("Columns are left out", left_out))
     for name, declared in declarations.by_name.items():
         if isinstance(declared.bins, int) and len(variables[name]) < declared.bins:
             remark(
@@ -435,6 +434,24 @@ def report_inferred(
                 f"Variable {cite(v.name)} has the text {show(texts)} as a level: if it stands for "
                 "a missing cell, put None in its place (NumPy writes NaN as text among text)."
             )
+
+
+def _describe_left_out(title: str, left_out: Mapping[str, LeftOut]) -> Message:
+    """Say which columns are left out, why, and what keeps them."""
+    parts: list[Message] = []
+    for key, reason in REASONS.items():
+        names = [name for name, why in left_out.items() if why.reason == key]
+        if not names:
+            continue
+        shown = [
+            cite(name) + (f" ({n:,} different)" if (n := left_out[name].values) else "")
+            for name in names
+        ]
+        keep = [Argument(argument, {names[0]: value}) for argument, value in reason.keep]
+        text = "{columns}: {reason}" + " ({keep} keeps it)" * bool(keep)
+        kept = join_messages(keep, " or ")
+        parts.append(Message(text, columns=_some(shown), reason=reason.text, keep=kept))
+    return Message(title + ". {parts}.", parts=join_messages(parts, "; "))
 
 
 def report_unknown(

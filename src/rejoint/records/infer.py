@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.columns import Coded, Column, Numbers, numbers_if_all
+from rejoint.domain.dates import DATE_PARTS, are_dates, date_part, date_parts
 from rejoint.domain.labels import (
+    LabelError,
     Level,
     bins_of_edges,
     checked_levels,
@@ -55,15 +57,18 @@ class ColumnRule:
     most_levels : int, optional
         Distinct numbers up to which each is a level, in place of these.
     most_texts, nearly_all : int, float
-        Distinct texts beyond which a column is an identifier if their share of the cells is larger.
+        Distinct texts beyond which a column is an identifier if their share of the cells is larger;
+        also the share of distinct whole numbers whose name says that they are identifiers.
     fewest_texts : int
         Texts from which on a column is an identifier if no two are the same: 20 draws from 50
         equal levels all differ with a probability of 0.01. Fewer texts cannot tell.
-    leave_out_ids : bool
-        Whether whole numbers, all different, are left out where they run in steps of one or their
-        name says that they are identifiers.
-    refuse_texts : bool
-        Whether text that identifies records, and dates as text, are refused; a remark otherwise.
+    free_texts : int
+        Distinct texts beyond which a column is free text if half of them occur once or twice: one
+        or two records tell nothing about a level. Files have columns of up to 285 levels (places,
+        models of cars) that answer questions.
+    leave_out : bool
+        Whether identifiers, dates, free text and empty columns are left out; otherwise each of
+        their values is a level.
     report : bool
         Whether a remark says what was binned.
     skip_records : int
@@ -97,8 +102,8 @@ class ColumnRule:
     most_texts: int = 50
     nearly_all: float = 0.9
     fewest_texts: int = 20
-    leave_out_ids: bool = True
-    refuse_texts: bool = True
+    free_texts: int = 300
+    leave_out: bool = True
     report: bool = True
     skip_records: int = 20
     skip_share: float = 0.98
@@ -107,8 +112,8 @@ class ColumnRule:
     skip_nats: float = 3.0
 
     def without_names(self) -> "ColumnRule":
-        """Return the rule for arrays, whose columns have no names: none is refused or left out."""
-        return replace(self, leave_out_ids=False, refuse_texts=False)
+        """Return the rule for arrays, whose columns have no names: none is left out."""
+        return replace(self, leave_out=False)
 
     def count_bins(self, records: float) -> int:
         """Return the number of bins for a column, by its number of values."""
@@ -149,7 +154,13 @@ class Declaration(NamedTuple):
     @property
     def silent(self) -> bool:
         """Whether nothing was declared."""
-        return self.kind is None and self.levels is None and self.bins is None
+        return self.bins is None and not self.is_kept
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it was declared what the column is: such a column is not left out."""
+        has_bins = self.bins is not None and self.bins is not False
+        return has_bins or self.kind is not None or self.levels is not None
 
 
 class Declarations(NamedTuple):
@@ -262,6 +273,38 @@ def _mapping(argument: str, declarations: object) -> dict[str, Any]:
 Floats = NDArray[np.float64]
 
 
+class Reason(NamedTuple):
+    """Why a column is left out, and the declarations that keep it."""
+
+    text: str
+    keep: tuple[tuple[str, Any], ...] = ()
+
+
+REASONS = {
+    "id": Reason("numbers or identifies the rows", (("kinds", "nominal"), ("bins", 10))),
+    "name": Reason("identifies the rows", (("kinds", "nominal"),)),
+    "date": Reason("dates or times", (("kinds", "year"), ("kinds", "month"))),
+    "text": Reason("free text, mostly seen once or twice", (("kinds", "nominal"),)),
+    "empty": Reason("no value in any row", (("levels", [...]),)),
+    "other": Reason("values that cannot be levels, such as lists"),
+}
+
+
+class LeftOut(NamedTuple):
+    """What stands for the variable of a column that has none.
+
+    Parameters
+    ----------
+    reason : str
+        A key of ``REASONS``.
+    values : int
+        How many different values the column has.
+    """
+
+    reason: str
+    values: int = 0
+
+
 def infer_variable(
     name: str,
     column: Column,
@@ -269,12 +312,13 @@ def infer_variable(
     weight: Floats | None = None,
     rule: ColumnRule = DEFAULT_RULE,
     records: float | None = None,
-) -> Variable | None:
+    cells: Floats | None = None,
+) -> Variable | LeftOut:
     """Return the variable of a column: as declared by the user, by the data, or by its cells.
 
-    None for a column of identifiers, which is to be left out. ``weight`` is that of each cell in
-    the population: its scale has no effect. ``records`` is the number of values where that is not
-    the weight of the column.
+    ``weight`` is that of each cell in the population: its scale has no effect. ``records`` is the
+    number of values where that is not the weight of the column. ``cells`` is how many cells each
+    one of the column stands for, in a summary of distinct values.
 
     Examples
     --------
@@ -285,9 +329,13 @@ def infer_variable(
     'nominal'
     >>> infer_variable("x", read_column([0.5, 40, 1]), Declaration()).kind
     'ordinal'
-    >>> infer_variable("id", read_column(range(1000, 1400)), Declaration()) is None
-    True
+    >>> infer_variable("id", read_column(range(1000, 1400)), Declaration())
+    LeftOut(reason='id', values=400)
+    >>> infer_variable("day", read_column(["2020-01-31"]), Declaration("year")).levels
+    (2020,)
     """
+    if declared.kind in DATE_PARTS:
+        column = _read_dates(name, column, declared)
     if declared.levels is not None:
         if declared.bins is not None and declared.bins is not False:
             raise ValueError(f"Variable {cite(name)}: give its levels or its bins, not both.")
@@ -300,9 +348,29 @@ def infer_variable(
             wanted = rule.count_bins(records)
         return _binned(name, column, wanted, declared.kind, weight, records)
     if isinstance(column, Numbers):
-        return _of_numbers(name, column, declared, weight, rule, records)
-    labels = _labels(name, column, declared, rule, records)
-    return Variable(name, labels, declared.kind or _kind(column))
+        return _of_numbers(name, column, declared, weight, rule, records, cells)
+    return _of_labels(name, column, declared, rule, records, cells)
+
+
+def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
+    """Return the year or the month of dates; raise an error where none is known, or not which."""
+    assert declared.kind is not None
+    part, coded = declared.kind, date_parts(column, declared.kind)
+    known = tuple(sorted(label for label in coded.labels if type(label) is int))
+    unclear = next((x for x in coded.labels if type(x) is not int and date_part(x, "year")), None)
+    if unclear is not None or not (known or declared.levels):
+        shown = show(coded.labels) if unclear is None else cite(unclear)
+        raise ValueError(
+            Message(
+                "Variable {name!r} has no {part} in {shown}: write dates as 2020-01-31, or use "
+                "{year}.",
+                **{"name": name, "part": part, "shown": shown},
+                year=Argument("kinds", {name: "nominal" if unclear is None else "year"}),
+            )
+        )
+    place = {label: code for code, label in enumerate(known)}
+    table = np.array([*(place.get(label, -1) for label in coded.labels), -1], dtype=np.int32)
+    return Coded(known, table[coded.codes], declared=True)
 
 
 def count_values(column: Column, weight: Floats | None) -> float:
@@ -334,16 +402,18 @@ def _of_numbers(
     weight: Floats | None,
     rule: ColumnRule,
     records: float,
-) -> Variable | None:
+    cells: Floats | None,
+) -> Variable | LeftOut:
     distinct = _distinct(column)
     if not len(distinct):
-        raise _empty(name)
+        return _empty(name, declared, rule)
     whole = distinct.dtype.kind in "iu"
     kind = number_kind(distinct, rule)
     if kind == "ordinal" and declared.kind is None and declared.bins is None:
         many = len(distinct) > rule.count_levels(records)
-        if many and whole and rule.leave_out_ids and is_identifier(name, column, distinct):
-            return None
+        present = float(len(column.present())) if cells is None else float(cells.sum())
+        if many and whole and rule.leave_out and is_identifier(name, distinct, present, rule):
+            return LeftOut("id", len(distinct))
         if many:
             return _binned(name, column, rule.count_bins(records), None, weight, records)
     if column.values.dtype.kind == "f" and column.values.dtype.itemsize < 8:
@@ -375,26 +445,23 @@ ID_NAME = re.compile(
 )
 
 
-def is_identifier(name: str, column: Numbers, distinct: NDArray[Any]) -> bool:
-    """Return whether whole numbers number or identify records: all different, and more.
+def is_identifier(
+    name: str, distinct: NDArray[Any], present: float, rule: ColumnRule = DEFAULT_RULE
+) -> bool:
+    """Return whether distinct whole numbers, of so many cells, number or identify records.
 
-    They run in steps of one, or the name says that they identify records.
+    All differ and run in steps of one, or nearly all differ and the name says what they are.
 
     Examples
     --------
     >>> values = np.arange(300) * 7
-    >>> [
-    ...     is_identifier(name, Numbers(values), values)
-    ...     for name in ("price", "customer_id", "userId")
-    ... ]
+    >>> [is_identifier(name, values, 300) for name in ("price", "customer_id", "userId")]
     [False, True, True]
-    >>> is_identifier("n", Numbers(np.arange(300)), np.arange(300))
-    True
+    >>> is_identifier("n", np.arange(300), 300), is_identifier("n", np.arange(300), 301)
+    (True, False)
     """
-    if len(distinct) < len(column.present()):
-        return False
-    in_steps = int(distinct[-1]) - int(distinct[0]) == len(distinct) - 1
-    return in_steps or is_identifier_name(name)
+    in_steps = int(distinct[-1]) - int(distinct[0]) == len(distinct) - 1 == present - 1
+    return in_steps or (len(distinct) > rule.nearly_all * present and is_identifier_name(name))
 
 
 def is_identifier_name(name: str) -> bool:
@@ -473,7 +540,7 @@ def _quantiles(name: str, values: Floats, count: int, weight: Floats | None) -> 
             f"edges; not {count:,}."
         )
     if not len(values):
-        raise _empty(name)
+        raise _no_value(name)
     return quantile_edges(values, count, weight)
 
 
@@ -490,93 +557,52 @@ def _checked_edges(name: str, wanted: Any) -> Floats:
     return edges
 
 
-def _labels(
-    name: str, column: Coded, declared: Declaration, rule: ColumnRule, records: float
-) -> tuple[Level, ...]:
-    labels = column.labels
+def _of_labels(
+    name: str,
+    column: Coded,
+    declared: Declaration,
+    rule: ColumnRule,
+    records: float,
+    cells: Floats | None,
+) -> Variable | LeftOut:
+    labels, kind = column.labels, declared.kind or _kind(column)
     if not labels or not (column.declared or (column.codes >= 0).any()):
-        raise _empty(name)
+        return _empty(name, declared, rule)
     if column.declared:
-        return labels
+        return Variable(name, labels, kind)
     if all(isinstance(label, bool) for label in labels):
-        return (False, True)
+        return Variable(name, (False, True), kind)
     _refuse_same_text(name, column)
-    if declared.kind is None:
-        _report_texts(name, labels, int((column.codes >= 0).sum()), rule, records)
-    return tuple(natural_order(labels))
+    reason = None if declared.kind else _why_left_out(column, rule, records, cells)
+    if reason is not None and rule.leave_out:
+        return reason
+    if reason is not None:
+        remark(
+            f"Variable {cite(name)}: {REASONS[reason.reason].text}. Each of {reason.values:,} "
+            "different texts is a level: leave the column out, or group its values."
+        )
+    return Variable(name, tuple(natural_order(labels)), kind)
 
 
-def _report_texts(
-    name: str, labels: tuple[Level, ...], present: int, rule: ColumnRule, records: float
-) -> None:
-    """Refuse texts that are dates or identify records, or remark on them."""
-    count = len(labels)
-    # With copies, rows may be the cells of a table, each of which occurs once.
-    all_differ = count >= rule.fewest_texts and count == present >= records
+def _why_left_out(
+    column: Coded, rule: ColumnRule, records: float, cells: Floats | None
+) -> LeftOut | None:
+    """Return why texts are not levels; None where they are."""
+    labels, count = column.labels, len(column.labels)
+    if cells is None:
+        cells = np.bincount(column.codes[column.codes >= 0], minlength=count).astype(np.float64)
+    present = float(cells.sum())
     if count > rule.many_bins and are_dates(labels):
-        what = Message(
-            "holds {count:,} different dates as text, such as {label!r}",
-            count=count,
-            label=labels[0],
-        )
-        instead = (
-            "Extract what matters (the year, the month, the days passed), or leave the column out"
-        )
-    elif all_differ or count > max(rule.most_texts, rule.nearly_all * present):
-        what = Message(
-            "looks like an identifier: {count:,} different texts in {present:,} cells",
-            count=count,
-            present=present,
-        )
-        instead = _instead(labels)
-    else:
-        return
-    fields = {"name": name, "what": str(what), "instead": instead}
-    if not rule.refuse_texts:
-        remark(Message("Variable {name!r} {what}; each is a level. {instead}.", **fields))
-        return
-    kinds = Argument("kinds", {name: "nominal"})
-    text = "Variable {name!r} {what}. {instead}; if they are levels nevertheless, use {kinds}."
-    raise ValueError(Message(text, kinds=kinds, **fields))
-
-
-_TIME = r"([T ,]+\d{1,2}:\d{2}.*)?"
-_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DAY = r"\d{1,2}(st|nd|rd|th)?\.?"
-_YEAR = r"(\d{4}|\d{2})"
-DATE = re.compile(
-    r"((mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?[ ]+)?("
-    r"\d{4}([-/.])\d{1,2}\4\d{1,2}"  # 2020-01-31
-    rf"|\d{{1,2}}([-/.])\d{{1,2}}\5{_YEAR}"  # 31.1.2020
-    r"|(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])"  # 20200131
-    rf"|({_DAY}[- /]*)?{_MONTH},?[- /]*{_YEAR}"  # 31 January 2020
-    rf"|{_MONTH}[- /]*{_DAY},?[- /]+{_YEAR}"  # Jan 31, 2020
-    rf"){_TIME}",
-    re.IGNORECASE,
-)
-
-
-def are_dates(labels: Sequence[Level]) -> bool:
-    """Return whether texts are all dates.
-
-    Examples
-    --------
-    >>> are_dates(["2020-01-31", "2020-2-1 10:00"]), are_dates(["31.12.99"]), are_dates(["2020"])
-    (True, True, False)
-    >>> are_dates(["Jan 05 2020", "Monday, 06 January 2020", "20211209"]), are_dates(["May"])
-    (True, False)
-    """
-    return all(isinstance(label, str) and DATE.fullmatch(label.strip()) for label in labels)
-
-
-def _instead(labels: tuple[Level, ...]) -> str:
-    """Say what to do with a column of many texts; numbers written as text have their own advice."""
-    try:
-        for label in labels:
-            float(str(label))
-    except ValueError:
-        return "Leave the column out, or group its values"
-    return "They read like numbers: turn them into numbers, which can be binned"
+        return LeftOut("date", count)
+    # With copies, rows may be the cells of a table, each of which occurs once.
+    if rule.fewest_texts <= count == present >= records or (
+        count > max(rule.most_texts, rule.nearly_all * present)
+    ):
+        return LeftOut("name", count)
+    is_rare = cells * max(records / present, 1.0) <= 2.0
+    if count > rule.free_texts and is_rare.sum() > count / 2:
+        return LeftOut("text", count)
+    return None
 
 
 def _refuse_same_text(name: str, column: Coded) -> None:
@@ -595,7 +621,13 @@ def _refuse_same_text(name: str, column: Coded) -> None:
             )
 
 
-def _empty(name: str) -> ValueError:
+def _empty(name: str, declared: Declaration, rule: ColumnRule) -> LeftOut:
+    if declared.is_kept or not rule.leave_out:
+        raise _no_value(name)
+    return LeftOut("empty")
+
+
+def _no_value(name: str) -> ValueError:
     return ValueError(
         f"Variable {cite(name)} has no value in any row: leave the column out, "
         f"or declare what it can be: levels={{{cite(name)}: [...]}}."
@@ -633,6 +665,8 @@ class ColumnSummary:
         self.range = (np.inf, -np.inf)  # of whole numbers; a number that is not makes it infinite
         self.sampled: ReservoirSample | None = None
         self.has_missing = False
+        self.left_out: LeftOut | None = None  # once its texts are too many
+        self.error: LabelError | None = None  # of values that cannot be labels
 
     def add(
         self,
@@ -642,6 +676,8 @@ class ColumnSummary:
         times: Floats | None = None,
     ) -> None:
         """Add one block: the weight of each cell, its copies, and how many cells it stands for."""
+        if self.left_out is not None:
+            return
         self.copies += count_values(column, times if copies is None else copies)
         gone = column.codes < 0 if isinstance(column, Coded) else column.missing
         self.has_missing |= gone is not None and bool(gone.any())
@@ -660,11 +696,6 @@ class ColumnSummary:
         self.declared &= column.declared
         self.ordered &= column.ordered
         places = [self.labels.setdefault(label, len(self.labels)) for label in column.labels]
-        if len(self.labels) > MOST_DISTINCT:
-            raise ValueError(
-                f"Variable {cite(self.name)} has more than {MOST_DISTINCT:,} different labels: "
-                f"leave the column out (without=[{cite(self.name)}]), or group its values."
-            )
         size = len(column.labels) + 1
         cells: Floats = np.bincount(column.codes + 1, times, size)[1:].astype(np.float64)
         mass = cells
@@ -675,6 +706,9 @@ class ColumnSummary:
             total[: len(getattr(self, name))] = getattr(self, name)
             np.add.at(total, places, found)
             setattr(self, name, total)
+        if len(self.labels) > MOST_DISTINCT:
+            self.left_out = LeftOut("date" if are_dates(tuple(self.labels)) else "text")
+            self.labels, self.cells, self.mass = {}, np.zeros(0), np.zeros(0)
 
     def _add_values(self, values: NDArray[Any], cells: Floats, mass: Floats) -> None:
         """Add distinct numbers with their counts and weights."""
@@ -697,6 +731,9 @@ class ColumnSummary:
         """Add another summary of the same column."""
         self.named &= other.named
         self.has_missing |= other.has_missing
+        self.left_out, self.error = self.left_out or other.left_out, self.error or other.error
+        if self.left_out is not None:
+            return
         self.copies += other.copies
         if other.labels:
             codes = np.arange(len(other.labels), dtype=np.int32)
@@ -715,27 +752,34 @@ class ColumnSummary:
         elif len(other.values):
             self._add_values(other.values, other.value_cells, other.value_mass)
 
-    def variable(self, declared: Declaration, rule: ColumnRule = DEFAULT_RULE) -> Variable | None:
+    def variable(self, declared: Declaration, rule: ColumnRule = DEFAULT_RULE) -> Variable | LeftOut:
         """Return the variable of the column, as the whole column would give it."""
         if not self.named:
             rule = rule.without_names()
+        if self.error is not None:
+            return leave_out_unreadable(self.error, declared, rule)
+        if self.left_out is not None:
+            if rule.leave_out and not declared.is_kept:
+                return self.left_out
+            raise ValueError(
+                f"Variable {cite(self.name)} has more than {MOST_DISTINCT:,} different texts, "
+                "which cannot be levels: leave the column out, or group its values."
+            )
         if self.sampled is not None:
             return self._binned(declared, rule)
         if not self.labels:
-            # Each value twice if it occurs more often: enough to distinguish labels from ids.
-            times = np.minimum(self.value_cells, 2).astype(np.intp)
-            share = np.repeat(self.value_mass / np.maximum(times, 1), times)
-            column = Numbers(np.repeat(self.values, times))
-            return infer_variable(self.name, column, declared, share, rule, self.copies)
-        if len(self.values):  # text in one block, numbers in another
-            self._add_labels(_as_labels(self.values), self.value_mass, self.value_cells)
-        times = np.minimum(self.cells, 2).astype(np.intp)
-        codes = np.repeat(np.arange(len(self.labels), dtype=np.int32), times)
-        share = np.repeat(self.mass / np.maximum(times, 1), times)
-        found = Coded(tuple(self.labels), codes, self.declared, self.declared and self.ordered)
-        return infer_variable(self.name, found, declared, share, rule, self.copies)
+            column: Column = Numbers(self.values)
+            share, cells = self.value_mass, self.value_cells
+        else:
+            if len(self.values):  # text in one block, numbers in another
+                self._add_labels(_as_labels(self.values), self.value_mass, self.value_cells)
+            codes = np.where(self.cells > 0, np.arange(len(self.labels), dtype=np.int32), -1)
+            is_ordered = self.declared and self.ordered
+            column = Coded(tuple(self.labels), codes, self.declared, is_ordered)
+            share, cells = self.mass, self.cells
+        return infer_variable(self.name, column, declared, share, rule, self.copies, cells)
 
-    def _binned(self, declared: Declaration, rule: ColumnRule) -> Variable | None:
+    def _binned(self, declared: Declaration, rule: ColumnRule) -> Variable | LeftOut:
         """Bin by a sample of the numbers, which are too many to be levels."""
         assert self.sampled is not None
         if self.labels or declared.kind not in (None, "binned") or declared.bins is False:
@@ -749,14 +793,22 @@ class ColumnSummary:
                 )
             )
         values, share = self.sampled.all()
-        if declared.silent and rule.leave_out_ids and len(np.unique(values)) == len(values):
+        distinct = len(np.unique(values))
+        if declared.silent and rule.leave_out and distinct > rule.nearly_all * len(values):
             span = self.range[1] - self.range[0] + 1
-            named = np.isfinite(span) and is_identifier_name(self.name)
-            if span == self.value_count or named:
-                return None
+            is_named = np.isfinite(span) and is_identifier_name(self.name)
+            if is_named or (span == self.value_count and distinct == len(values)):
+                return LeftOut("id")
         return infer_variable(
-            self.name, Numbers(values), declared, share, replace(rule, leave_out_ids=False)
+            self.name, Numbers(values), declared, share, replace(rule, leave_out=False)
         )
+
+
+def leave_out_unreadable(error: LabelError, declared: Declaration, rule: ColumnRule) -> LeftOut:
+    """Leave out a column whose values cannot be labels, unless it is declared or has no name."""
+    if declared.is_kept or not rule.leave_out:
+        raise error
+    return LeftOut("other")
 
 
 class ReservoirSample:

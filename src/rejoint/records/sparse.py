@@ -67,12 +67,12 @@ class ColumnCells:
             all_cells = self.weights.cells if self.weights else (None, None)
             mass, copies = (None if each is None else each[rows] for each in all_cells)
             declared, rule = self.declarations.of(name), self.declarations.rule
-            rule = replace(rule, leave_out_ids=False)  # cells are of few records each
+            rule = rule.without_names()  # cells are of few records each
             found = infer_variable(name, column, declared, mass, rule, count_values(column, copies))
-            assert found is not None
+            assert isinstance(found, Variable)
             variable = found
         self.variables[name] = variable
-        codes, unknown = encode_column(variable.levels, column)
+        codes, unknown = encode_column(variable, column)
         if unknown is not None:
             self.strange[name] = unknown
         return codes

@@ -781,7 +781,7 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
         if n < 0:
             continue
         column = read_column(raw, domain[n].name)
-        codes[:, n], unknown = encode_column(domain[n].levels, column)
+        codes[:, n], unknown = encode_column(domain[n], column)
         gone[:, n] = codes[:, n] < 0
         if n in estimator.numbers_ and isinstance(column, Numbers):
             values[:, n] = column.floats()
