@@ -18,13 +18,13 @@ _DAY = r"\d{1,2}(st|nd|rd|th)?\.?"
 _YEAR = r"\d{4}|\d{2}"
 _TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?"
 _DATE = re.compile(
-    r"((mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?[ ]+)?("
+    r"(?P<day>((mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?[ ]+)?("
     r"(?P<y1>\d{4})(?P<s1>[-/.])(?P<m1>\d{1,2})(?P=s1)\d{1,2}"  # 2020-01-31
     rf"|(?P<first>\d{{1,2}})(?P<s2>[-/.])(?P<second>\d{{1,2}})(?P=s2)(?P<y2>{_YEAR})"  # 31.1.2020
     r"|(?P<y3>(19|20)\d\d)(?P<m3>0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])"  # 20200131
     rf"|({_DAY}[- /]*)?(?P<m4>{_MONTH}),?[- /]*(?P<y4>{_YEAR})"  # 31 January 2020
     rf"|(?P<m5>{_MONTH})[- /]*{_DAY},?[- /]+(?P<y5>{_YEAR})"  # Jan 31, 2020
-    rf")([T ,]+{_TIME}.*)?|(?P<time>{_TIME}( ?[ap]\.?m\.?)?)",
+    rf"))([T ,]+{_TIME}.*)?|(?P<time>{_TIME}( ?[ap]\.?m\.?)?)",
     re.IGNORECASE,
 )
 
@@ -40,6 +40,18 @@ def are_dates(labels: Sequence[Level]) -> bool:
     (True, False)
     """
     return all(isinstance(label, str) and _DATE.fullmatch(label.strip()) for label in labels)
+
+
+def day_of(label: Level) -> Level:
+    """Return a date without the time of the day; other labels as they are.
+
+    Examples
+    --------
+    >>> day_of("2020-01-31T10:00"), day_of("noon")
+    ('2020-01-31', 'noon')
+    """
+    match = _DATE.fullmatch(str(label).strip())
+    return label if match is None else match["day"] or label
 
 
 def date_part(label: Level, part: str) -> int | None:

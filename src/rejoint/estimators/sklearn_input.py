@@ -13,7 +13,8 @@ from rejoint.estimation.data import InMemory
 from rejoint.factorization.early_stop import Smooth
 from rejoint.factorization.fit_tables import Auto
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
-from rejoint.records.records import BaseRecords, Records
+from rejoint.records.infer import DEFAULT_RULE
+from rejoint.records.records import BaseRecords, Records, drop_columns
 from rejoint.records.sparse import SparseRecords, as_records
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
 
@@ -28,8 +29,7 @@ def read(
     if reset:
         return read_new(estimator, check_columns(estimator, X, reset=True), weights)
     domain = estimator.pmf_.domain
-    X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
-    return as_records(X, domain=domain, weights=weights)
+    return as_records(select_columns(estimator, X, domain), domain=domain, weights=weights)
 
 
 def read_new(estimator: Any, X: Any, weights: WeightArguments = NO_WEIGHTS) -> BaseRecords:
@@ -39,6 +39,8 @@ def read_new(estimator: Any, X: Any, weights: WeightArguments = NO_WEIGHTS) -> B
     if not has_own_names(X):
         X, weights, _ = drop_weightless(X, weights)
     declared = {name: getattr(estimator, name) for name in DECLARED}
+    if not hasattr(estimator, "feature_names_in_"):  # columns are found by position
+        declared["rule"] = DEFAULT_RULE.without_names()
     return as_records(X, weights=weights, **declared)
 
 
@@ -77,11 +79,20 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") or (hasattr(X, "__arrow_c_stream__") and not is_column)
 
 
-def name_by_position(estimator: Any, X: Any, domain: Domain) -> Any:
-    """Name the columns of a frame by position, where the fit saw no names."""
-    if not is_frame(X) or hasattr(estimator, "feature_names_in_"):
-        return X
-    return dict(zip(domain.names, take_apart(X).columns, strict=True))
+def select_columns(estimator: Any, X: Any, domain: Domain) -> Any:
+    """Return X, checked, without the columns that the fit left out.
+
+    Columns of an array get the names that the fit saw; where it saw none, those of a frame go by
+    position.
+    """
+    X = check_columns(estimator, X, reset=False)
+    names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+    if not names:
+        return dict(zip(domain.names, take_apart(X).columns, strict=True)) if is_frame(X) else X
+    left_out = [name for name in names if name not in domain]
+    if left_out and not (is_frame(X) or has_own_names(X)):
+        X = dict(zip(names, take_apart(X).columns, strict=True))
+    return drop_columns(X, left_out) if left_out else X
 
 
 def name_columns(frame: Frame) -> tuple[str, ...]:

@@ -405,7 +405,7 @@ def report_inferred(
     """Remark once on columns binned by default or left out, fewer bins, and NaN as text."""
     if left_out and not variables:
         raise ValueError(
-            _describe_left_out("Every column would be left out, and nothing to learn from", left_out)
+            _describe_left_out("There is nothing to learn from, because every column is left out", left_out)
         )
     ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
     if ruled and declarations.rule.report:
@@ -451,7 +451,7 @@ def _describe_left_out(title: str, left_out: Mapping[str, LeftOut]) -> Message:
         text = "{columns}: {reason}" + " ({keep} keeps it)" * bool(keep)
         kept = join_messages(keep, " or ")
         parts.append(Message(text, columns=_some(shown), reason=reason.text, keep=kept))
-    return Message(title + ". {parts}.", parts=join_messages(parts, "; "))
+    return Message(title + ": {parts}.", parts=join_messages(parts, "; "))
 
 
 def report_unknown(

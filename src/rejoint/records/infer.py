@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.columns import Coded, Column, Numbers, numbers_if_all
-from rejoint.domain.dates import DATE_PARTS, are_dates, date_part, date_parts
+from rejoint.domain.dates import DATE_PARTS, are_dates, date_part, date_parts, day_of
 from rejoint.domain.labels import (
     LabelError,
     Level,
@@ -283,7 +283,9 @@ class Reason(NamedTuple):
 REASONS = {
     "id": Reason("numbers or identifies the rows", (("kinds", "nominal"), ("bins", 10))),
     "name": Reason("identifies the rows", (("kinds", "nominal"),)),
-    "date": Reason("dates or times", (("kinds", "year"), ("kinds", "month"))),
+    "date": Reason("dates", (("kinds", "year"), ("kinds", "month"))),
+    "day": Reason("dates whose month is not certain", (("kinds", "year"),)),
+    "time": Reason("times of a day", (("kinds", "nominal"),)),
     "text": Reason("free text, mostly seen once or twice", (("kinds", "nominal"),)),
     "empty": Reason("no value in any row", (("levels", [...]),)),
     "other": Reason("values that cannot be levels, such as lists"),
@@ -593,7 +595,8 @@ def _why_left_out(
         cells = np.bincount(column.codes[column.codes >= 0], minlength=count).astype(np.float64)
     present = float(cells.sum())
     if count > rule.many_bins and are_dates(labels):
-        return LeftOut("date", count)
+        parts = [part for part in DATE_PARTS if all(date_part(label, part) for label in labels)]
+        return LeftOut(("time", "day", "date")[len(parts)], count)
     # With copies, rows may be the cells of a table, each of which occurs once.
     if rule.fewest_texts <= count == present >= records or (
         count > max(rule.most_texts, rule.nearly_all * present)
@@ -665,6 +668,7 @@ class ColumnSummary:
         self.range = (np.inf, -np.inf)  # of whole numbers; a number that is not makes it infinite
         self.sampled: ReservoirSample | None = None
         self.has_missing = False
+        self.is_by_day = False  # whether times of the day are left out, as they are too many
         self.left_out: LeftOut | None = None  # once its texts are too many
         self.error: LabelError | None = None  # of values that cannot be labels
 
@@ -695,7 +699,8 @@ class ColumnSummary:
             return
         self.declared &= column.declared
         self.ordered &= column.ordered
-        places = [self.labels.setdefault(label, len(self.labels)) for label in column.labels]
+        labels = map(day_of, column.labels) if self.is_by_day else column.labels
+        places = [self.labels.setdefault(label, len(self.labels)) for label in labels]
         size = len(column.labels) + 1
         cells: Floats = np.bincount(column.codes + 1, times, size)[1:].astype(np.float64)
         mass = cells
@@ -707,8 +712,14 @@ class ColumnSummary:
             np.add.at(total, places, found)
             setattr(self, name, total)
         if len(self.labels) > MOST_DISTINCT:
-            self.left_out = LeftOut("date" if are_dates(tuple(self.labels)) else "text")
+            old = Coded(tuple(self.labels), np.arange(len(self.labels), dtype=np.int32))
+            cells, mass, is_by_day = self.cells, self.mass, self.is_by_day
             self.labels, self.cells, self.mass = {}, np.zeros(0), np.zeros(0)
+            if is_by_day or not are_dates(old.labels):
+                self.left_out = LeftOut("text")
+                return
+            self.is_by_day = True
+            self._add_labels(old, mass, cells)
 
     def _add_values(self, values: NDArray[Any], cells: Floats, mass: Floats) -> None:
         """Add distinct numbers with their counts and weights."""

@@ -22,8 +22,8 @@ from rejoint.estimators.sklearn_input import (
     DECLARED,
     check_columns,
     drop_weightless,
-    name_by_position,
     name_columns,
+    select_columns,
     weights_of,
 )
 from rejoint.messages import Message, PythonName
@@ -128,8 +128,7 @@ they are. To merge labels, change the column.
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
     """Return codes of rows to predict, in the domain of the features."""
     refuse_non_table(X)
-    X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
-    return Records.of(X, domain=domain).codes
+    return Records.of(select_columns(estimator, X, domain), domain=domain).codes
 
 
 def weight_of(sample_weight: Any, rows: int) -> FloatArray:

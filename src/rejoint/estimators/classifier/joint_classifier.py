@@ -431,8 +431,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         if is_frame(X) or has_own_names(X):
             known = getattr(self, "feature_names_in_", ())
             targets = [name for name in self.target_names_ if name not in known]
-            ids = [str(name) for name in known if str(name) not in self.model_.features]
-            X = drop_columns(X, [*targets, *ids])
+            X = drop_columns(X, targets)
         return read_rows(self, X, self.model_.features)
 
     def _labels(self, places: Sequence[IntArray]) -> list[NDArray[Any]]:

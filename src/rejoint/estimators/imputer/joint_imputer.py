@@ -14,8 +14,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
 from rejoint.domain.columns import Coded, Column, Numbers, read_column
+from rejoint.domain.dates import DATE_PARTS
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Level
+from rejoint.domain.labels import LabelError, Level
 from rejoint.domain.variable import Kind, code_dtype, encode_column, unknown_text
 from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.imputer.cell_model import (
@@ -318,6 +319,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
                 for n, values in numeric_values(domain).items()
                 if np.abs(values).max() < LARGEST_MEAN  # of others only levels are predicted
                 and kinds.get(domain[n].name) != "nominal"
+                and domain[n].kind not in DATE_PARTS
                 and not has_categories(columns.get(domain[n].name))
             ],
             dtype=np.intp,
@@ -804,7 +806,8 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
 def _is_unknown(domain: Domain, codes: Codes, is_empty: BoolArray) -> BoolArray:
     """Return which cells are empty and are not a level of a domain that has one for such cells."""
     labelled = np.where(is_empty | (codes >= 0), codes, -2)
-    return np.asarray(is_empty & (fill_empty(domain, labelled) < 0))
+    can_be_filled = [variable.kind not in DATE_PARTS for variable in domain]
+    return np.asarray(is_empty & can_be_filled & (fill_empty(domain, labelled) < 0))
 
 
 def given_values(pmf: LowRankPMF) -> LowRankPMF:
@@ -850,12 +853,16 @@ def find_empty(
     return tuple(
         n
         for n, (name, raw) in enumerate(zip(names, frame.columns, strict=True))
-        if name not in declared and is_empty(read_column(raw, name))
+        if name not in declared and is_empty(raw, name)
     )
 
 
-def is_empty(column: Column) -> bool:
+def is_empty(raw: Any, name: str) -> bool:
     """Whether a column has no value, and no levels that are declared."""
+    try:
+        column = read_column(raw, name)
+    except LabelError:
+        return False  # reading it as records says more
     if isinstance(column, Coded) and column.declared and len(column.labels):
         return False
     return len(column) > 0 and bool(is_missing_in(column).all())
