@@ -217,11 +217,19 @@ def test_chunks_are_the_whole(tmp_path):
     np.testing.assert_array_equal(m.flat, rj.Marginals.count(whole, order=2).flat)
 
 
-def test_identifiers_are_refused_in_chunks_too(tmp_path):
+def test_columns_of_the_same_name_get_a_number(tmp_path):
+    path = put(tmp_path, "a.csv", "a,b, a\nx,1,u\ny,2,v\n")
+    with pytest.warns(rj.Remark, match=r"Columns of the same name are called 'a \(2\)'"):
+        records = rj.read(path)
+    assert records.names == ("a", "b", "a (2)")
+    assert records["a (2)"].tolist() == ["u", "v"]
+
+
+def test_identifiers_are_left_out_in_chunks_too(tmp_path):
     path = put(tmp_path, "a.csv", "id,a\n" + "".join(f"p{i:03d},x\n" for i in range(200)))
     for read in (lambda: rj.read(path), lambda: next(rj.read_chunks(path, 10))):
-        with pytest.raises(ValueError, match="Variable 'id' looks like an identifier"):
-            read()
+        with pytest.warns(rj.Remark, match="left out: 'id' "):
+            assert read().names == ("a",)
     assert find_domain(path, without=["id"]).names == ("a",)
 
 
@@ -235,7 +243,6 @@ def test_identifiers_are_refused_in_chunks_too(tmp_path):
         ("a,b\nx,1\ny,2,3\n", r"line 3: 3 cells, but the header .* delimiter \(','\)"),
         ('a,b\n"x,1\ny,2\n', r"line 3: .*Quotes must come in pairs"),
         ('a,b\n"x"z,1\n', r"line 2: .*Quotes must come in pairs"),
-        ("a,b,a\nx,1,2\n", r"columns 1, 3 are all called 'a'"),
         ("a,b\nx\x00,1\n", r"contains zero bytes, so it is not text"),
         ("a,b\nx,1\ny,\n\n", None),
     ],

@@ -189,7 +189,7 @@ class TestSpecialColumns:
 
     def test_empty_columns(self):
         for column in ([None, None], np.array([np.nan]), pl.Series([None]), pa.nulls(2)):
-            with pytest.raises(ValueError, match=r"'x' has no value in any row.*levels=\{'x'"):
+            with pytest.raises(ValueError, match=r"'x': no value in any row \(levels=\{'x'"):
                 self.one(column)
             assert (self.one(column, levels={"x": ["a", "b"]}).codes == -1).all()
             assert (self.one(column, bins={"x": [0, 1]}).codes == -1).all()
@@ -198,30 +198,48 @@ class TestSpecialColumns:
     @pytest.mark.parametrize(
         "column",
         [
-            [datetime.date(2020, 1, 1)],
-            np.array(["2020-01-01"], dtype="datetime64[D]"),
-            np.array([3], dtype="timedelta64[s]"),
-            pd.to_datetime(["2020-01-01"]),
-            pd.period_range("2020", periods=1),
-            pl.Series([datetime.datetime(2020, 1, 1)]),
-            pa.array([datetime.date(2020, 1, 1)]),
-            pd.Categorical([datetime.date(2020, 1, 1)]),
+            [datetime.date(2020, 1, 31), None],
+            np.array(["2020-01-31", "NaT"], dtype="datetime64[D]"),
+            np.array(["2020-01-31", "NaT"], dtype="datetime64[ns]"),
+            pd.to_datetime(["2020-01-31", None]),
+            pd.to_datetime(["2020-01-31", None]).tz_localize("Asia/Tokyo"),
+            pd.PeriodIndex(["2020-01-31", None], freq="D"),
+            pd.Categorical([datetime.date(2020, 1, 31), None]),
+            pl.Series([datetime.date(2020, 1, 31), None]),
+            pl.Series([datetime.datetime(2020, 1, 31), None]),
+            pl.Series([datetime.datetime(2020, 1, 31), None]).dt.replace_time_zone("Asia/Tokyo"),
+            pa.array([datetime.date(2020, 1, 31), None]),
+            pa.array([datetime.date(2020, 1, 31), None], pa.date64()),
+            pa.array([datetime.datetime(2020, 1, 31), None], pa.timestamp("ms")),
+            pa.array([1580396400, None], pa.timestamp("s", "Asia/Tokyo")),
         ],
     )
-    def test_dates_are_refused_with_advice(self, column):
-        with pytest.raises(TypeError, match=r"'x'.*dates and times cannot be labels; extract"):
-            self.one(column)
+    def test_dates_are_text_in_iso_form(self, column):
+        assert [str(cell)[:10] for cell in self.one(column)["x"]] == ["2020-01-31", "None"]
+        for part, level in (("year", 2020), ("month", 1)):
+            variable = self.one(column, kinds={"x": part}).domain["x"]
+            assert (variable.levels, variable.kind) == ((level,), part)
+
+    def test_times_and_durations_are_text(self):
+        times = [datetime.time(10, 30), None]
+        for column in (times, pl.Series(times), pa.array(times)):
+            assert self.one(column)["x"].tolist() == ["10:30:00", None]
+        lengths = [datetime.timedelta(hours=30), None]
+        for column in (lengths, pd.Series(lengths), pl.Series(lengths), pa.array(lengths)):
+            assert self.one(column)["x"].tolist() == ["1 day, 6:00:00", None]
 
     @pytest.mark.parametrize(
         "column", [[[1], [2]], pd.Series([[1]]), pl.Series([[1]]), pa.array([[1]]), [(1, 2)], [1j]]
     )
-    def test_other_objects_are_refused(self, column):
-        with pytest.raises(TypeError, match=r"'x'.*labels are text, numbers and booleans"):
-            self.one(column)
+    def test_other_objects_are_left_out(self, column):
+        with pytest.warns(Remark, match="left out: 'x': values that cannot be levels, such as"):
+            assert Records.of({"x": column, "a": ["u"] * len(column)}).names == ("a",)
+        with pytest.raises(TypeError, match=r"'x'.*labels are text, numbers, booleans and dates"):
+            self.one(column, kinds={"x": "nominal"})
 
     def test_the_row_is_named(self):
         with pytest.raises(TypeError, match=r"Variable 'x', row 2: \{'k': 1\} is a dict"):
-            self.one(["a", None, {"k": 1}])
+            self.one(["a", None, {"k": 1}], kinds={"x": "nominal"})
 
     def test_text_nan(self):
         with pytest.warns(

@@ -13,38 +13,112 @@ pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
 
-class TestIdentifiers:
-    def test_refused_with_advice(self):
-        names = [f"person {i}" for i in range(51)]
-        words = "'who' looks like an identifier: 51 different texts in 51 cells. Leave the column"
-        with pytest.raises(ValueError, match=words):
-            Records.of({"who": names})
-        with pytest.raises(ValueError, match="They read like numbers: turn them into numbers"):
-            Records.of({"who": [str(i) for i in range(51)]})
+def left_out(data, **said):
+    """Names of the records of a table with one more column, and the remark on those left out."""
+    rows = len(next(iter(data.values())))
+    with warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("always")
+        names = Records.of(data | {"other": ["u", "v"] * (rows // 2) + ["u"] * (rows % 2)}, **said)
+    texts = [str(one.message) for one in remarks if "left out" in str(one.message)]
+    return names.names[:-1], texts[0] if texts else ""
+
+
+class TestLeftOut:
+    def test_together_with_one_remark(self):
+        rng = np.random.default_rng(0)
+        data = {
+            "id": range(1000),
+            "who": [f"person {k}" for k in range(1000)],
+            "day": pd.date_range("2019-05-01", periods=1000),
+            "note": [f"word {k}" for k in rng.integers(0, 600, 500)] + [None] * 500,
+            "none": [None] * 1000,
+            "a": rng.choice(list("xy"), 1000),
+        }
+        names, text = left_out(data)
+        assert names == ("a",)
+        for part in (
+            "'id' (1,000 different): numbers or identifies the rows (kinds={'id': 'nominal'} or "
+            "bins={'id': 10} keeps it)",
+            "'who' (1,000 different): identifies the rows (kinds={'who': 'nominal'} keeps it)",
+            "'day' (1,000 different): dates (kinds={'day': 'year'} or kinds={'day': 'month'} keeps",
+            "free text, mostly seen once or twice (kinds={'note': 'nominal'} keeps it)",
+            "'none': no value in any row (levels={'none': [...]} keeps it)",
+        ):
+            assert part in text
+        kinds = {"who": "nominal", "day": "month", "note": "nominal"}
+        for said in ({"kinds": kinds | {"id": "nominal"}}, {"kinds": kinds, "bins": {"id": 10}}):
+            assert left_out(data, levels={"none": [1, 2]}, **said) == (tuple(data), "")
+
+    def test_nothing_is_left(self):
+        with pytest.raises(ValueError, match="nothing to learn from, because every column is left"):
+            Records.of({"who": [f"person {i}" for i in range(51)], "no": [None] * 51})
 
     def test_not_so_many_or_not_so_distinct(self):
         assert len(Records.of({"who": [f"p{i}" for i in range(19)]}).domain["who"]) == 19
-        with pytest.raises(ValueError, match="looks like an identifier: 20 different texts in 20"):
-            Records.of({"who": [f"p{i}" for i in range(20)]})
+        assert left_out({"who": [f"p{i}" for i in range(20)]})[0] == ()
         twice = [f"p{i}" for i in range(50)]
         assert len(Records.of({"who": [*twice, "p0"]}).domain["who"]) == 50
         cells = Records.of({"who": twice}, sample_weight=[3] * 50)  # a table with its counts
         assert len(cells.domain["who"]) == 50
         assert len(Records.of({"who": [f"p{i}" for i in range(60)] * 2}).domain["who"]) == 60
 
-    def test_arrays_without_names_are_never_refused(self):
+    def test_free_text_is_what_occurs_once_or_twice(self):
+        often = [f"place {k}" for k in range(320)] * 3
+        assert left_out({"place": often})[0] == ("place",)
+        rare = [f"note {k}" for k in range(330)]
+        assert left_out({"note": often + rare})[0] == ()
+        assert left_out({"note": often + rare[:310]})[0] == ("note",)
+        assert left_out({"note": often + rare}, sample_weight=np.full(1290, 3.0))[0] == ("note",)
+
+    def test_numbers_are_identifiers_by_name_if_nearly_all_differ(self):
+        nearly = [*range(0, 1900, 2), *range(0, 100, 2)]
+        assert left_out({"patient_id": nearly})[0] == ()
+        assert left_out({"price": nearly})[0] == ("price",)
+        assert left_out({"patient_id": nearly * 2})[0] == ("patient_id",)
+
+    def test_arrays_without_names_keep_all_columns(self):
         array = np.array([[f"k{i}", "ab"[i % 2]] for i in range(200)], dtype=object)
-        with pytest.warns(Remark, match="'x0' looks like an identifier: 200 .* each is a level"):
+        with pytest.warns(Remark, match="'x0': identifies the rows. Each of 200 .* is a level"):
             assert Records.of(array).domain.shape == (200, 2)
         dates = np.array([[f"2020-{1 + i % 12:02}-{1 + i % 28:02}"] for i in range(200)])
-        with pytest.warns(Remark, match="'x0' holds 84 different dates as text"):
+        with pytest.warns(Remark, match="'x0': dates. Each of 84 different texts is a level"):
             assert Records.of(dates).domain.shape == (84,)
 
-    @pytest.mark.parametrize("form", ["%b %d %Y", "%A, %d %B %Y", "%Y%m%d", "%d-%b-%y", "%d.%m.%Y"])
-    def test_dates_are_refused_in_every_form(self, form):
-        days = pd.Series(pd.date_range("2020-01-05", periods=254)).dt.strftime(form)
-        with pytest.raises(ValueError, match="different dates as text"):
-            Records.of({"day": days.sample(300, replace=True, random_state=0).tolist()})
+    @pytest.mark.parametrize(
+        ("form", "keeps"),
+        [
+            ("%b %d %Y", "month"),
+            ("%A, %d %B %Y", "month"),
+            ("%Y%m%d", "month"),
+            ("%d-%b-%y", "month"),
+            ("%d.%m.%Y", "month"),
+            ("%Y-%m-%dT%H:%M:%SZ", "month"),
+            ("%m/%d/%Y", "year"),
+            ("%d/%m/%y", "year"),
+            ("%H:%M:%S", "nominal"),
+        ],
+    )
+    def test_dates_in_every_form(self, form, keeps):
+        days = pd.Series(pd.date_range("2020-01-05 10:01:01", periods=254, freq="25h59min"))
+        texts = days.dt.strftime(form).tolist()
+        names, remark = left_out({"day": texts})
+        assert names == ()
+        assert f"kinds={{'day': {keeps!r}}} keeps it" in remark
+        if keeps != "nominal":
+            found = Records.of({"day": texts}, kinds={"day": keeps})
+            assert found["day"].tolist() == getattr(days.dt, keeps).tolist()
+            with pytest.warns(Remark, match="'day': 1 cell with labels that are not .*: 'never'"):
+                again = Records.of({"day": [*texts[:3], "never"]}, domain=found.domain)
+            assert again.codes[:, 0].tolist() == [*found.codes[:3, 0].tolist(), -1]
+            assert Records.of(found.to_frame(), domain=found.domain).codes.tolist() == (
+                found.codes.tolist()
+            )
+
+    def test_a_month_that_is_not_certain(self):
+        with pytest.raises(ValueError, match=r"no month in '3/4/2020': .* kinds=\{'d': 'year'\}"):
+            Records.of({"d": ["3/4/2020", "31/4/2020"]}, kinds={"d": "month"})
+        with pytest.raises(ValueError, match=r"'d' has no year in 'x': write dates as 2020-01-31"):
+            Records.of({"d": ["x"]}, kinds={"d": "year"})
 
     def test_wanted_all_the_same(self):
         names = [f"p{i}" for i in range(80)]

@@ -198,8 +198,15 @@ def test_more_distinct_numbers_than_are_kept(tmp_path, monkeypatch):
         rj.scan(tmp_path / "a.parquet", kinds={"a": "nominal"})
     texts = [f"id {k}" for k in range(3000)]
     pq.write_table(pa.table({"a": texts}), tmp_path / "b.parquet")
-    with pytest.raises(ValueError, match=r"more than 2,000 different labels: leave the column out"):
-        rj.scan(tmp_path / "b.parquet")
+    days = np.arange("1990-01-01T00:00", "2000-01-01", 60 * 14, dtype="datetime64[m]")[:3000]
+    table = {"a": texts, "day": days.astype("M8[us]"), "b": ["x", "y", "y"] * 1000}
+    pq.write_table(pa.table(table), tmp_path / "b.parquet")
+    with pytest.warns(rj.Remark, match="left out: 'day' .* dates .*; 'a': free text"):
+        assert rj.scan(tmp_path / "b.parquet", size=1000).names == ("b",)
+    scan = rj.scan(tmp_path / "b.parquet", kinds={"day": "year"}, columns=["day"])
+    assert scan.domain["day"].levels == tuple(range(1990, 1995))
+    with pytest.raises(ValueError, match="more than 2,000 different texts, which cannot be levels"):
+        rj.scan(tmp_path / "b.parquet", kinds={"a": "nominal"})
 
 
 def test_wishes(places):

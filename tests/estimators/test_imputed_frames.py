@@ -1,5 +1,6 @@
 """What JointImputer gives back: the caller's type, dtypes and categories; observed cells as is."""
 
+import datetime
 from functools import cache
 
 import numpy as np
@@ -305,7 +306,12 @@ def test_columns_that_the_model_does_not_know_stay():
     assert filled["word"][1] in COLUMNS["word"]
 
 
-def test_dates_are_refused():
-    X = pd.DataFrame({"when": pd.to_datetime(["2020-01-01", None]), "word": ["a", "b"]})
-    with pytest.raises(TypeError, match="dates and times cannot be labels; extract what"):
-        rj.JointImputer().fit(X)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_few_dates_are_filled_and_many_stay(make):
+    days = [datetime.date(2020, month, 1) for month in (1, 2)] * 20 + [None]
+    many = [datetime.date(2020, 1, 1) + datetime.timedelta(k) for k in range(40)] + [None]
+    X = make({"when": days, "word": ["a", "b"] * 20 + ["a"], "day": many})
+    with pytest.warns(rj.Remark, match="left out: 'day' "):
+        filled = rj.JointImputer(rank=2, random_state=0).fit_transform(X)
+    assert list(filled["when"]) == [*days[:-1], days[0]]
+    assert str(list(filled["day"])) == str(list(X["day"]))

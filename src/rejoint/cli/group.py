@@ -73,9 +73,9 @@ def _option(term: Term) -> str:
         ((name, value),) = term.value.items()
         if term.name == "kinds":
             return f"--{value} '{name}'"
-        shown = (
-            "0,10,20" if value == [...] else value if isinstance(value, str) else str(value).lower()
-        )
+        example = "A,B,C" if term.name == "levels" else "0,10,20"
+        shown = example if value == [...] else str(value)
+        shown = shown if isinstance(value, str | list) else shown.lower()
         return f"{option} '{name}={shown}'"
     if isinstance(term.value, list) and all(isinstance(text, str) for text in term.value):
         return " ".join(f"{option} '{text}'" for text in term.value) or option

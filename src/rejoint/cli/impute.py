@@ -145,11 +145,11 @@ def _load(
     # As above.
     from rejoint.estimators.imputer.joint_imputer import KIND, JointImputer
 
-    column_options = [value for value in reader.column_options().values() if value]
+    column_options = reader.column_options() != DataReader().column_options()
     if column_options or save is not None or rank is not None or reader.weights().given:
         raise click.UsageError(
-            "The model defines how columns are read: --rank, --save, --bins, --levels, --ordinal, "
-            "--nominal and weights can only be used with DATA alone."
+            "The model defines how columns are read: --rank, --save, weights and options of columns "
+            "(--bins, --levels, --ordinal, ...) can only be used with DATA alone."
         )
     saved = load_saved(path)
     imputer = JointImputer.of_saved(saved)

@@ -12,6 +12,7 @@ from rejoint.domain.labels import is_missing
 from rejoint.domain.variable import Variable
 from rejoint.records.delimited import (
     check_names,
+    distinct_names,
     find_dialect,
     numbers_of,
     read_blocks,
@@ -89,7 +90,7 @@ def read_raw(path: str, reader: DataReader, domain: Domain | None = None) -> Raw
     )
     names, texts, count = next(found)  # which has checked that all rows are as wide
     header = how["header"] is True
-    every = tuple(cell.strip() for cell in rows[0]) if header else names
+    every = distinct_names(rows[0]) if header else names
     body = rows[1:] if header else rows
     columns = [[row[at] for row in body] for at in range(len(every))]
     records = None

@@ -557,7 +557,7 @@ def _names(
     line, row = first
     where = f"the first row (line {line})"
     if header is True:
-        return tuple(cell.strip() for cell in row), len(row), f"the header (line {line})"
+        return distinct_names(row), len(row), f"the header (line {line})"
     if header is False:
         return tuple(f"x{n}" for n in range(len(row))), len(row), where
     names = tuple(str(name) for name in header)
@@ -569,28 +569,35 @@ def _names(
     return names, len(row), where
 
 
+def distinct_names(header: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in a header, each once: later ones that are the same get a number.
+
+    Examples
+    --------
+    >>> distinct_names(["a", "b", " a"])
+    ('a', 'b', 'a (2)')
+    """
+    names: dict[str, int] = {}
+    for cell in header:
+        name, count = cell.strip(), 1
+        while name and name in names:
+            count += 1
+            name = f"{cell.strip()} ({count})"
+        names[name or " " * len(names)] = count  # columns without a name are left out
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        remark(f"Columns of the same name are called {show(twice)}.")
+    return tuple(name.strip() for name in names)
+
+
 def check_names(source: Source, names: Sequence[str]) -> list[int]:
-    """Return which columns have a name; skip those without, raise for a name that occurs twice."""
+    """Return which columns have a name; skip those without."""
     there = [at for at, name in enumerate(names) if name]
     if len(there) < len(names):
         gone = [at + 1 for at, name in enumerate(names) if not name]
         remark(
             f"{source.name}: column {', '.join(map(str, gone))} has no name and is left out "
             "(row numbers, perhaps)."
-        )
-    twice = sorted({name for name in names if name and list(names).count(name) > 1})
-    if twice:
-        places = [at + 1 for at, name in enumerate(names) if name == twice[0]]
-        raise ValueError(
-            Message(
-                "{source}: columns {places} are all called {name!r}. Each needs its own name "
-                "({names}); rename them, or give {header}.",
-                source=source.name,
-                places=", ".join(map(str, places)),
-                name=twice[0],
-                names=show(twice),
-                header=Argument("header", [...]),
-            )
         )
     return there
 

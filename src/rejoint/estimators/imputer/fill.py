@@ -424,6 +424,10 @@ def _polars(column: Any, patch: Patch) -> Any:
     dtype = column.dtype
     values = _round(patch.values) if dtype.is_integer() else patch.values
     labels = pl.Series(column.name, values.tolist() if values.dtype == object else values)
+    if dtype in (pl.Date, pl.Datetime):
+        labels = labels.str.to_datetime().dt.cast_time_unit("us")
+        zone = getattr(dtype, "time_zone", None)
+        labels = labels if zone is None else labels.dt.replace_time_zone(zone)
     if isinstance(dtype, pl.Enum):
         known = dtype.categories.to_list()
         extra = [label for label in labels.unique(maintain_order=True) if label not in known]

@@ -52,7 +52,7 @@ from rejoint.estimators.sklearn_input import (
 from rejoint.io.fit_notes import fit_notes
 from rejoint.io.model_file import SavedEstimator, SavedModel, write_model
 from rejoint.io.schema import read_domain
-from rejoint.messages import FitInterrupted, Progress, remark
+from rejoint.messages import FitInterrupted, Message, Progress, PythonOnly, remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.empty_cells import fill_empty
 from rejoint.records.encode import codes_of_matrix
@@ -290,10 +290,9 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         names = [self._columns[n] for n in self._empty]
         has, them = ("has", "it") if len(names) == 1 else ("have", "them")
         what = f"fills {them} with zeros" if self.keep_empty_features else f"drops {them}"
-        remark(
-            f"{show(names)} {has} no value in any row: nothing can be learned, and transform "
-            f"{what} (keep_empty_features={self.keep_empty_features})."
-        )
+        action = f" and transform {what} (keep_empty_features={self.keep_empty_features})"
+        text = "{names} {has} no value in any row: nothing can be learned{action}."
+        remark(Message(text, names=show(names), has=has, action=PythonOnly("," + action)))
         kept = [n for n in range(len(frame.columns)) if n not in self._empty]
         if not kept:
             raise ValueError("No column has a value: there is nothing to learn from.")
