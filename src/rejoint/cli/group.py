@@ -41,6 +41,10 @@ _IN_PLACE_OF = {
 }
 
 
+#: Arguments that not every command with a fit in it has as an option: others name ``rejoint fit``.
+OF_FIT = ("agreement", "max_classes", "n_init", "solver")
+
+
 def in_options(text: str) -> str:
     """Return a message in the terms of the command line.
 
@@ -63,6 +67,10 @@ def _option(term: Term) -> str:
     if isinstance(term, PythonName):
         return _IN_PLACE_OF.get(term.text, term.text)
     option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
+    context = click.get_current_context(silent=True)
+    if context is not None and term.name in OF_FIT and not isinstance(context.command, click.Group):
+        has_option = any(option in parameter.opts for parameter in context.command.params)
+        option = option if has_option else f"rejoint fit {option}"
     if term.name == "not_applicable" and term.value is False:
         return f"{option} none"
     if term.value is False:

@@ -174,7 +174,10 @@ _COLUMNS = [
         help="Columns whose levels have no order; each number or text is a level.",
     ),
     click.option(
-        "--year", multiple=True, metavar="A,B,...", help="Columns of dates of which to use the year."
+        "--year",
+        multiple=True,
+        metavar="A,B,...",
+        help="Columns of dates of which to use the year.",
     ),
     click.option(
         "--month",

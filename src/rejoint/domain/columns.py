@@ -200,7 +200,9 @@ def column_of_array(
             distinct, codes = np.unique(array, return_inverse=True)
             times = distinct.astype(f"{array.dtype.kind}8[us]").tolist()
             column = column_of_distinct(times, codes.astype(np.int32), name)
-            return column if missing is None else replace(column, codes=np.where(missing, -1, codes))
+            return (
+                column if missing is None else replace(column, codes=np.where(missing, -1, codes))
+            )
     raise _type_error(name, array.dtype)
 
 

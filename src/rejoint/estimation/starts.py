@@ -468,7 +468,7 @@ class StartAgreement:
             "More starts may find a better one: use {solver} with {more}{then}.",
             solver=Argument("solver", "map"),
             more=more,
-            then=PythonOnly(", and give its pmf as start"),
+            then=PythonOnly(", and give its pmf to rejoint.estimate as start"),
         )
 
     def tell(self, chains: bool = False) -> str:

@@ -405,7 +405,9 @@ def report_inferred(
     """Remark once on columns binned by default or left out, fewer bins, and NaN as text."""
     if left_out and not variables:
         raise ValueError(
-            _describe_left_out("There is nothing to learn from, because every column is left out", left_out)
+            _describe_left_out(
+                "There is nothing to learn from, because every column is left out", left_out
+            )
         )
     ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
     if ruled and declarations.rule.report:

@@ -286,6 +286,7 @@ REASONS = {
     "date": Reason("dates", (("kinds", "year"), ("kinds", "month"))),
     "day": Reason("dates whose month is not certain", (("kinds", "year"),)),
     "time": Reason("times of a day", (("kinds", "nominal"),)),
+    "number": Reason("numbers with separators or units, which are text", (("kinds", "nominal"),)),
     "text": Reason("free text, mostly seen once or twice", (("kinds", "nominal"),)),
     "empty": Reason("no value in any row", (("levels", [...]),)),
     "other": Reason("values that cannot be levels, such as lists"),
@@ -358,7 +359,7 @@ def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
     """Return the year or the month of dates; raise an error where none is known, or not which."""
     assert declared.kind is not None
     part, coded = declared.kind, date_parts(column, declared.kind)
-    known = tuple(sorted(label for label in coded.labels if type(label) is int))
+    known: tuple[int, ...] = tuple(sorted(x for x in coded.labels if type(x) is int))
     unclear = next((x for x in coded.labels if type(x) is not int and date_part(x, "year")), None)
     if unclear is not None or not (known or declared.levels):
         shown = show(coded.labels) if unclear is None else cite(unclear)
@@ -370,7 +371,7 @@ def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
                 year=Argument("kinds", {name: "nominal" if unclear is None else "year"}),
             )
         )
-    place = {label: code for code, label in enumerate(known)}
+    place: dict[Level, int] = {label: code for code, label in enumerate(known)}
     table = np.array([*(place.get(label, -1) for label in coded.labels), -1], dtype=np.int32)
     return Coded(known, table[coded.codes], declared=True)
 
@@ -445,6 +446,27 @@ ID_WORDS = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "rownames
 ID_NAME = re.compile(
     r"(case|resp|respondent|person|patient|subject|user|customer|record|row)_?(id|no|nr)"
 )
+
+
+#: Numbers as people write them: 1,234.50, $12, 70 kg, 5%.
+NUMBER_AS_TEXT = re.compile(
+    r"[+-]?[$€£¥]? ?(0|[1-9]\d{0,2}([., '\u00a0]?\d{3})*)([.,]\d+)?"
+    r"( ?[$€£¥%]| [^\W\d]{1,3}[²³]?|[^\W\d]{2,3}[²³]?)?"
+)
+
+
+def are_numbers_as_text(labels: Sequence[Level]) -> bool:
+    """Return whether texts are numbers with separators or units; codes of digits alone are not.
+
+    Examples
+    --------
+    >>> are_numbers_as_text(["900", "1,234.50"]), are_numbers_as_text(["70 kg", "8 kg"])
+    (True, True)
+    >>> are_numbers_as_text(["12345", "900"]), are_numbers_as_text(["12A"])
+    (False, False)
+    """
+    texts = [str(label) for label in labels]
+    return all(map(NUMBER_AS_TEXT.fullmatch, texts)) and not all(map(str.isdecimal, texts))
 
 
 def is_identifier(
@@ -597,6 +619,8 @@ def _why_left_out(
     if count > rule.many_bins and are_dates(labels):
         parts = [part for part in DATE_PARTS if all(date_part(label, part) for label in labels)]
         return LeftOut(("time", "day", "date")[len(parts)], count)
+    if count > rule.most_texts and are_numbers_as_text(labels):
+        return LeftOut("number", count)
     # With copies, rows may be the cells of a table, each of which occurs once.
     if rule.fewest_texts <= count == present >= records or (
         count > max(rule.most_texts, rule.nearly_all * present)
@@ -763,7 +787,9 @@ class ColumnSummary:
         elif len(other.values):
             self._add_values(other.values, other.value_cells, other.value_mass)
 
-    def variable(self, declared: Declaration, rule: ColumnRule = DEFAULT_RULE) -> Variable | LeftOut:
+    def variable(
+        self, declared: Declaration, rule: ColumnRule = DEFAULT_RULE
+    ) -> Variable | LeftOut:
         """Return the variable of the column, as the whole column would give it."""
         if not self.named:
             rule = rule.without_names()
