@@ -302,22 +302,10 @@ def test_other_faults(tmp_path, monkeypatch):
         rj.Records.of(str(path))
     monkeypatch.setattr("rejoint.records.formats.find_spec", lambda _: None)
     path = put(tmp_path, "a.parquet", b"PAR1")
-    with pytest.raises(ImportError, match=r"read by pyarrow or polars; .*rejoint\[arrow\]"):
+    with pytest.raises(ImportError, match=r"read by pyarrow: .*rejoint\[arrow\]"):
         rj.read(path)
     with pytest.raises(ImportError, match=r"need duckdb: pip install 'rejoint\[duckdb\]'"):
         rj.read("duckdb:SELECT 1")
-
-
-def test_polars_reads_where_pyarrow_is_not(tmp_path, monkeypatch):
-    pytest.importorskip("polars")
-    from importlib.util import find_spec
-
-    monkeypatch.setattr(
-        "rejoint.records.formats.find_spec",
-        lambda name: None if name == "pyarrow" else find_spec(name),
-    )
-    for name, data in (("a.parquet", parquet()), ("a.arrow", arrow("file"))):
-        assert list(rj.read(put(tmp_path, name, data)).rows()) == ROWS
 
 
 def test_bytes_that_stop_being_utf8(tmp_path):

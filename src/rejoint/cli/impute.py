@@ -148,8 +148,8 @@ def _load(
     column_options = reader.column_options() != DataReader().column_options()
     if column_options or save is not None or rank is not None or reader.weights().given:
         raise click.UsageError(
-            "The model defines how columns are read: --rank, --save, weights and options of columns "
-            "(--bins, --levels, --ordinal, ...) can only be used with DATA alone."
+            "The model defines how columns are read: --rank, --save, weights and options of "
+            "columns (--bins, --levels, --ordinal, ...) can only be used with DATA alone."
         )
     saved = load_saved(path)
     imputer = JointImputer.of_saved(saved)

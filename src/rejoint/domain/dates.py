@@ -8,7 +8,6 @@ import numpy as np
 from rejoint.domain.columns import Coded, Column, Numbers
 from rejoint.domain.labels import Level
 
-
 #: Parts of a date that can be the levels of a variable.
 DATE_PARTS = ("year", "month")
 

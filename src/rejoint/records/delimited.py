@@ -1,6 +1,6 @@
 """Read delimited text into columns: codes of distinct texts, or numbers where all are numbers.
 
-Where pyarrow or polars are installed, they parse what they read as the standard library does. The
+Where pyarrow is installed, it parses what it reads as the standard library does. The
 file is split into pieces of whole rows, and each piece is checked before it is parsed: quotes stand
 around whole cells, and there are as many delimiters as the rows need. Every cell stays text. The
 first piece that fails a check raises `UnusualText`, and the standard library reads the rest: its
@@ -327,15 +327,9 @@ def _read_fast(
         raise UnusualText from error
 
 
-def find_engine() -> str | None:
-    """Return the library that parses text, None if none is installed.
-
-    Examples
-    --------
-    >>> find_engine() in ("pyarrow", "polars", None)
-    True
-    """
-    return next((name for name in ("pyarrow", "polars") if find_spec(name)), None)
+def has_parser() -> bool:
+    """Whether a parser faster than the standard library is installed."""
+    return find_spec("pyarrow") is not None
 
 
 def read_coded_texts(
@@ -366,18 +360,17 @@ def read_coded_texts(
     >>> next(parts)[0].texts
     ['x', 'y']
     """
-    engine, delimiter = find_engine(), layout.delimiter
+    delimiter = layout.delimiter
     plain = delimiter == "\t" or (delimiter.isascii() and delimiter.isprintable())
-    if engine is None or not layout.wanted or not plain or delimiter == '"':
+    if not has_parser() or not layout.wanted or not plain or delimiter == '"':
         raise UnusualText
-    parse = _parse_by_pyarrow if engine == "pyarrow" else _parse_by_polars
     room = size
     for data, ends, quoted in _read_pieces(file, encoding, layout, skip):
         first = 0
         while first < len(ends):
             last = len(ends) if room is None else min(first + room, len(ends))
             part = data[ends[first - 1] if first else 0 : ends[last - 1]]
-            found = parse(part, layout, last - first, quoted)
+            found = _parse(part, layout, last - first, quoted)
             if any(len(column.codes) != last - first for column in found):
                 raise UnusualText
             yield found
@@ -494,7 +487,7 @@ def _both(one: BoolArray, other: BoolArray | None) -> BoolArray:
     return one if other is None else one & other
 
 
-def _parse_by_pyarrow(data: bytes, layout: RowLayout, rows: int, quoted: bool) -> list[CodedTexts]:
+def _parse(data: bytes, layout: RowLayout, rows: int, quoted: bool) -> list[CodedTexts]:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -524,29 +517,6 @@ def _parse_by_pyarrow(data: bytes, layout: RowLayout, rows: int, quoted: bool) -
                 column.dictionary.to_pylist(), np.from_dlpack(column.indices).astype(np.int32)
             )
         )
-    return found
-
-
-def _parse_by_polars(data: bytes, layout: RowLayout, rows: int, quoted: bool) -> list[CodedTexts]:
-    import polars as pl
-
-    try:
-        frame = pl.read_csv(
-            data,
-            has_header=False,
-            columns=list(layout.wanted),
-            separator=layout.delimiter,
-            quote_char='"' if quoted else None,
-            # The first row would say how many columns there are, even if it is too long.
-            schema={str(n): pl.String for n in range(layout.cells)},
-        )
-    except pl.exceptions.PolarsError as error:
-        raise UnusualText from error
-    found = []
-    for column in frame.fill_null("").get_columns():
-        texts = column.unique(maintain_order=True)
-        codes = column.cast(pl.Enum(texts)).to_physical().cast(pl.Int32)
-        found.append(CodedTexts(texts.to_list(), codes.to_numpy()))
     return found
 
 

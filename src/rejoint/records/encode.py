@@ -1,6 +1,6 @@
 """Encode a table: read every column, find or take its variable, and encode its cells."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

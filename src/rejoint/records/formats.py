@@ -167,13 +167,7 @@ def _every(names: Sequence[str]) -> list[int]:
 
 def _parquet(source: Source, size: int | None, wanted: Wanted = _every) -> Iterator[Any]:
     with source.open() as file:
-        if source.groups is None and _library(source, "Parquet") == "polars":
-            import polars
-
-            table = polars.read_parquet(file)
-            picked = [table.columns[at] for at in wanted(table.columns)]
-            yield from _sliced(table.select(picked), size)
-            return
+        _check_pyarrow(source, "Parquet")
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -211,16 +205,12 @@ def rows_of_parquet(sources: Sequence[Source]) -> int | None:
 
 
 def _arrow(source: Source, size: int | None) -> Iterator[Any]:
-    if size and _library(source, "Arrow") == "pyarrow":
+    _check_pyarrow(source, "Arrow")
+    if size:
         yield from _arrow_batches(source, size)
         return
     with source.open() as file:
         data = read_all(file, source.name)
-        if _library(source, "Arrow") == "polars":
-            import polars
-
-            yield from _sliced(polars.read_ipc(io.BytesIO(data)), size)
-            return
         import pyarrow as pa
 
         try:
@@ -257,14 +247,11 @@ def _sliced(table: Any, size: int | None) -> Iterator[Any]:
         yield table.slice(start, size or None)
 
 
-def _library(source: Source, what: str) -> str:
-    for name in ("pyarrow", "polars"):
-        if find_spec(name):
-            return name
-    raise ImportError(
-        f"{source.name}: {what} files are read by pyarrow or polars; install one of them: "
-        "pip install 'rejoint[arrow]'."
-    )
+def _check_pyarrow(source: Source, what: str) -> None:
+    if not find_spec("pyarrow"):
+        raise ImportError(
+            f"{source.name}: {what} files are read by pyarrow: pip install 'rejoint[arrow]'."
+        )
 
 
 def _json_lines(
