@@ -527,7 +527,11 @@ def _names(
     line, row = first
     where = f"the first row (line {line})"
     if header is True:
-        return distinct_names(row), len(row), f"the header (line {line})"
+        distinct = distinct_names(row)
+        given = [cell.strip() for cell in row]
+        if changed := [name for name in distinct if name not in given]:
+            remark(f"Columns of the same name are called {show(changed)}.")
+        return distinct, len(row), f"the header (line {line})"
     if header is False:
         return tuple(f"x{n}" for n in range(len(row))), len(row), where
     names = tuple(str(name) for name in header)
@@ -554,9 +558,6 @@ def distinct_names(header: Sequence[str]) -> tuple[str, ...]:
             count += 1
             name = f"{cell.strip()} ({count})"
         names[name or " " * len(names)] = count  # columns without a name are left out
-    twice = [name for name, count in names.items() if count > 1]
-    if twice:
-        remark(f"Columns of the same name are called {show(twice)}.")
     return tuple(name.strip() for name in names)
 
 

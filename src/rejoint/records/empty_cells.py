@@ -89,7 +89,8 @@ def add_not_applicable(domain: Domain, codes: Codes, declarations: Declarations)
     >>> from rejoint.records.infer import read_declarations
     >>> codes = np.array([[0, 0], [0, 1], [1, -1]] * 30, dtype=np.int8)
     >>> domain = Domain.of({"where": ["car", "office"], "sex": ["F", "M"]})
-    >>> add_not_applicable(domain, codes, read_declarations(not_applicable=["sex"]))["sex"].levels
+    >>> declared = read_declarations(not_applicable=["sex"])
+    >>> add_not_applicable(domain, codes, declared)["sex"].levels
     ('F', 'M', 'does not apply')
     """
     wanted = declarations.not_applicable

@@ -306,9 +306,12 @@ class Records(BaseRecords):
         Numbers are ordered: a column of few distinct values has them as ordinal levels, one of
         more is cut into quantile bins, 15 below 750 records and 25 from there on, with a
         `Remark`. Whole numbers from a range of at most ten (0 to 9) may be codes: they are
-        labels. Whole numbers that are all different are left out with a `Remark` if they run in
-        steps of one or their name says that they identify rows. Dates, and text that looks like
-        an identifier, are refused. The columns of an array have no names and are never left out.
+        labels.
+
+        Columns that nothing is declared about are left out, together and with one `Remark`, if
+        they identify rows (nearly all values differ), hold dates, free text (most texts occur once
+        or twice), numbers written as text with units or separators, values that cannot be levels,
+        or no value at all. The columns of an array have no names and are never left out.
 
         Parameters
         ----------
@@ -318,8 +321,8 @@ class Records(BaseRecords):
             Encode in this domain instead of finding one. Columns are found by name (by
             position in an array without names); a variable without a column is missing in
             every row, a column without a variable is left out with a `Remark`.
-        kinds : dict of {"nominal", "ordinal", "binned"} by name, optional
-            What the order of levels means.
+        kinds : dict of {"nominal", "ordinal", "binned", "year", "month"} by name, optional
+            What the order of levels means; for dates, which part of them is the level.
         levels : dict of lists by name, optional
             The levels in order, whether they occur or not.
         bins : dict by name, int, False or ColumnRule, optional
