@@ -26,10 +26,10 @@ SAID = [
         ["fit", "ages.csv", "-o", "x", "--dry-run"],
         "Use --bins 'age=5' for other bins, --bins 'age=none' for none.",
     ),
-    (["fit", "twice.csv", "-o", "x"], "rename them, or give --names."),
+    (["fit", "twice.csv", "-o", "x"], "Columns of the same name are called 'a (2)'."),
     (
         ["fit", "ages.csv", "-o", "x", "--ordinal", "agee"],
-        "Error: --ordinal, --nominal, --levels or --bins: there is no 'agee'; the columns are",
+        "Error: --ordinal, --nominal, --year, --month, --levels or --bins: there is no 'agee'; the columns are",
     ),
     (
         ["fit", "ages.csv", "-o", "x", "--ordinal", "agee", "--stream"],
