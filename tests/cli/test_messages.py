@@ -29,7 +29,7 @@ SAID = [
     (["fit", "twice.csv", "-o", "x"], "Columns of the same name are called 'a (2)'."),
     (
         ["fit", "ages.csv", "-o", "x", "--ordinal", "agee"],
-        "Error: --ordinal, --nominal, --year, --month, --levels or --bins: there is no 'agee'; the columns are",
+        "--nominal, --year, --month, --levels or --bins: there is no 'agee'; the columns are",
     ),
     (
         ["fit", "ages.csv", "-o", "x", "--ordinal", "agee", "--stream"],
