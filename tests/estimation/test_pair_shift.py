@@ -142,7 +142,7 @@ def test_no_misfit_moves_nothing():
     target = target_of(model, model, 1000.0)
     assert target.widening == 1.0
     np.testing.assert_allclose(target.tables.counts, 1000.0 * model_tables(model), atol=1e-9)
-    moved = shift(target.tables, model, model, 0.02)
+    moved = shift(target.tables, model, model, 0.02, 60)
     np.testing.assert_allclose(model_tables(moved), model_tables(model), atol=1e-9)
 
 
@@ -152,9 +152,9 @@ def test_the_more_records_contradict_the_model_the_nearer_it_moves():
     off, left = np.abs(model_tables(model) - model_tables(truth)).mean(), []
     for records in (30.0, 300.0, 30_000.0):
         target = target_of(model, truth, records).tables
-        moved = shift(target, model, model, 0.02)
+        moved = shift(target, model, model, 0.02, 60)
         left.append(np.abs(model_tables(moved) - model_tables(truth)).mean() / off)
-        held = shift(target, model, model, 100.0)  # a heavy anchor holds
+        held = shift(target, model, model, 100.0, 60)  # a heavy anchor holds
         assert np.abs(model_tables(held) - model_tables(model)).mean() < 0.1 * off
     assert left[0] > 0.9
     assert left[-1] < 0.85  # the target keeps the margins of the model
