@@ -320,7 +320,7 @@ def show_frontier(names: list[str]) -> None:
     plain = {name: fitted(judge, 0, agreement=False) for name, judge in judges.items()}
     print("anchor  pairs  loglik   (means over surveys; the last line is without agreement)")
     for anchor in (0.005, 0.02, 0.05, 0.2, 1.0):
-        policy = Policy(pair_anchor=anchor, pair_anchor_divided=1.4 * anchor)
+        policy = Policy(pair_anchors=(anchor,))
         found = {name: fitted(judge, 0, policy=policy) for name, judge in judges.items()}
         pairs = np.mean([each["pairs"] for each in found.values()])
         gain = np.mean([found[name]["loglik"] - plain[name]["loglik"] for name in names])

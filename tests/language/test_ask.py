@@ -233,7 +233,8 @@ def test_a_number_in_a_bin_is_read_as_the_bin_and_said():
     answer = P.ask("P(a | age = 20)")
     np.testing.assert_allclose(answer.value, P.marginal("a", {"age": 20}), atol=ROUNDING)
     assert str(answer).startswith("P(a | age in [18, 40))\n")
-    assert str(answer.query) == "P(a | age = 20)" and answer.notes == ()
+    assert str(answer.query) == "P(a | age = 20)"
+    assert answer.notes == ()
     assert "age in [18, 40)" in answer._repr_html_()
 
 

@@ -581,6 +581,8 @@ class Fit:
         limits = Limits(self.policy.representative_steps, self.policy.polish_progress, exact=-1.0)
         self.session.offer(partial(self._offer_unfinished, em))
         done = run(replace(em, limits=limits), small, start, self.session)
+        if done.stop is Stop.STEPS:  # enough for a model to look at
+            done = replace(done, stop=Stop.EARLY)
         return FoundModes([done], done, [done.model])
 
     # -- Passes over all data ----------------------------------------------------------------
