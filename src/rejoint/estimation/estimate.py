@@ -742,7 +742,7 @@ class Fit:
     def find_gaps(self, shifted: Shifted) -> tuple[TableGap, ...]:
         """Find the tables in which the records differ beyond chance from what answers."""
         records = self.data.sample().records
-        return find_gaps(records, shifted.groups, shifted.tables, shifted.model, self.policy)
+        return find_gaps(records, shifted.groups, shifted.tables, shifted.misfit, self.policy)
 
     def describe_agreement(self, answer: Shifted | None, gaps: Sequence[TableGap]) -> Message:
         """Describe whether answers were moved towards tables of the records, and what is left."""

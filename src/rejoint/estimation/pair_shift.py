@@ -399,13 +399,15 @@ class Target:
     ----------
     tables : PairTables
         The tables; their margins are the model's.
-    widening : float
-        How many times as many degrees of freedom as the draws spend on how variables depend they
-        should spend: those of the records so far as these are trusted.
+    spent : array (N,)
+        Degrees of freedom that the draws spend on how each variable depends on the others.
+    widening : array (N,)
+        How many times as many they should spend: those of the records so far as these are trusted.
     """
 
     tables: PairTables
-    widening: float
+    spent: FloatArray
+    widening: FloatArray
 
     @classmethod
     def of(
@@ -419,25 +421,27 @@ class Target:
         depends on the other variable stays the model's.
         """
         layout, shares = tables.layout, model_tables(model)
-        target, widening = Misfit.of(tables, shares).expected, 1.0
+        target, widening = Misfit.of(tables, shares).expected, np.ones(len(layout.levels))
         own_tables = shares * expand_blocks(layout, tables.records)
         margins = row_sums(layout, own_tables)
         for coarse, sums in groups.resolutions:
             own = PairTables(coarse, sums @ tables.counts @ sums.T)
             merged = [Model(coarse, draw.weights, sums @ draw.factors) for draw in draws]
-            trust, factor = judge(own, sums @ shares @ sums.T, merged)
+            trust, spent, wanted = judge(own, sums @ shares @ sums.T, merged)
             share, now = expand_blocks(coarse, trust), sums @ target @ sums.T
             ratio = share * own.counts / np.maximum(now, 1e-300) + 1.0 - share
             ratio = sums.T @ np.where(now > 0, ratio, 1.0) @ sums
             target, own_tables = target * ratio, own_tables * ratio
-            widening = max(widening, factor)
-        return cls(PairTables(layout, rake(layout, own_tables, margins)), widening)
+            widening = np.maximum(widening, wanted / np.maximum(spent, 1e-300))
+        return cls(PairTables(layout, rake(layout, own_tables, margins)), spent, widening)
 
 
 def judge(
     tables: PairTables, shares: FloatArray, draws: Sequence[Model]
-) -> tuple[FloatArray, float]:
-    """Return the share of the records in the target of each table, and by how much draws widen.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the share of the records in the target of each table, and degrees of freedom.
+
+    Those that the draws spend on how each variable depends on the others, and that they should.
 
     The chi-square statistic, over the degrees of freedom that the model does not spend on a
     table, is the factor ``phi`` by which the records are further from the model than by chance.
@@ -453,9 +457,8 @@ def judge(
     beyond = (phi > 1.0) & held
     precision = np.maximum((records - phi) / np.where(beyond, phi - 1.0, 1.0), 1.0)
     trust = np.where(beyond, records / np.maximum(records + precision, 1e-300), 0.0)
-    total = float(spent.sum())
-    more = float(np.sum(trust * np.maximum(misfit.freedom - spent, 0.0)))
-    return trust, 1.0 + more / total if total > 0.0 else 1.0
+    wanted = spent + trust * np.maximum(misfit.freedom - spent, 0.0)
+    return trust, spent.sum(axis=1), wanted.sum(axis=1)
 
 
 def freedom_spent(tables: PairTables, shares: FloatArray, draws: Sequence[Model]) -> FloatArray:
@@ -537,11 +540,10 @@ def find_gaps(
     data: InMemory,
     groups: LevelGroups,
     tables: PairTables,
-    model: Observed,
+    misfit: Misfit,
     policy: Policy = DEFAULT,
 ) -> tuple[TableGap, ...]:
     """Tables of two variables in which records and model differ beyond chance, worst first."""
-    misfit = Misfit.of(tables, model_tables(groups.merge(model)))
     chance = misfit.freedom + policy.gap_errors * np.sqrt(2.0 * misfit.freedom)
     beyond = np.triu(misfit.statistic - chance, 1) * (tables.records > 0)
     order = np.argsort(-beyond, axis=None, kind="stable")[: policy.gaps_kept]

@@ -7,6 +7,7 @@ are spread by what these tables demand.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from rejoint.estimation.data import Data
 from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.pair_shift import (
     LevelGroups,
+    Misfit,
     PairTables,
     Target,
     count_pairs,
     mean_distance,
+    model_tables,
     shift,
 )
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -71,6 +74,25 @@ class Shifted:
     tables: PairTables
     target: Target | None = None
     distance: float = 0.0
+
+    @cached_property
+    def misfit(self) -> Misfit:
+        """How far the tables of the records are from those of the model."""
+        return Misfit.of(self.tables, model_tables(self.groups.merge(self.model)))
+
+    def widening(self, variables: int) -> FloatArray:
+        """By how much the variance of draws of each variable must grow, (N,).
+
+        What the records ask for, and what is left of the misfit of its tables, in units of what
+        draws spend on these.
+        """
+        target, misfit = self.target, self.misfit
+        assert target is not None
+        excess = np.maximum(misfit.statistic - misfit.freedom, 0.0) * (self.tables.records > 0)
+        own = target.widening + excess.sum(axis=1) / np.maximum(target.spent, 1e-300)
+        factor = np.full(variables, own.mean())
+        factor[list(self.groups.variables)] = own
+        return factor
 
 
 def posterior_mean(
@@ -153,21 +175,22 @@ def spread_draws(data: Data, draws: Sequence[Draw], shifted: Shifted) -> list[Ob
     if target is None:
         return [data.observed(draw.model) for draw in draws]
     models = [draw.model for draw in draws]
-    if target.widening > 1.0:
-        models = [resample(data, draw, target.widening, rng) for draw in draws]
+    factor = shifted.widening(len(data.layout.levels))
+    if (factor > 1.0).any():
+        models = [resample(data, draw, factor, rng) for draw in draws]
     shares = draw_shares(data, shifted.model, len(draws), rng)
     seen = [data.observed(model) for model in models]
     return [rake_margins(model, own) for model, own in zip(seen, shares, strict=True)]
 
 
-def resample(data: Data, draw: Draw, factor: float, rng: np.random.Generator) -> Model:
-    """Draw weights and columns of a sweep again, their variance multiplied by a factor."""
+def resample(data: Data, draw: Draw, factor: FloatArray, rng: np.random.Generator) -> Model:
+    """Draw weights and columns of a sweep again, variances multiplied by a factor (N,)."""
     layout, mean = data.layout, draw.mean
     # Records of a class that hold a variable: its share of all that do.
     held = layout.sums(data.level_totals)[:, None] * mean.weights
-    strength: FloatArray = layout.expand(held + draw.concentrations[:, None]) / factor
+    strength: FloatArray = layout.expand((held + draw.concentrations[:, None]) / factor[:, None])
     columns = layout.normalize(rng.standard_gamma(strength * mean.factors) + 1e-300)
-    weights = rng.dirichlet(np.maximum(data.total * mean.weights / factor, 1e-3))
+    weights = rng.dirichlet(np.maximum(data.total * mean.weights / factor.mean(), 1e-3))
     return Model(layout, weights, columns)
 
 
