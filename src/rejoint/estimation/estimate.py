@@ -43,6 +43,7 @@ from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, PythonOnly, join_messages, remark
 from rejoint.model import Model, Observed
+from rejoint.pmf.counts import Counts
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_gap import TableGap
 from rejoint.records.infer import Bins, NotApplicable
@@ -73,6 +74,7 @@ def estimate(
     n_init: int | None = None,
     budget: float | None = None,
     agreement: bool = True,
+    counts: bool = True,
     max_classes: int | None = None,
     sample_weight: Any = None,
     survey_weight: Any = None,
@@ -132,6 +134,9 @@ def estimate(
         Whether what answers (Bayes) is moved towards the tables of two variables of the records,
         by as much as its misfit is beyond chance: where many records answer a question, so that it
         can simply be counted, the answer is then as near to the truth as counting.
+    counts : bool
+        Whether the result keeps the records (of a Scan their tables of one and two variables), so
+        that ``result.ask`` can count: its answers are then the best of count and model.
     max_classes : int, optional
         Largest number of classes of the model that answers, ``result.pmf.mixture``, and of its
         representative: what asking, a file and a page cost grows with it. By default twice the
@@ -200,7 +205,7 @@ def estimate(
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
     if not agreement:
         policy = replace(policy, agreement=False)
-    request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget)
+    request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget, counts)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
     asked["budget"] = budget
     if labelled is not None:
@@ -225,6 +230,7 @@ class Request:
     policy: Policy = DEFAULT
     labelled: LabelledStart | None = None
     budget: float | None = None
+    counts: bool = False
 
 
 def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
@@ -268,6 +274,10 @@ def fingerprint(source: Scan | BaseRecords) -> str:
 def _estimate(source: Scan | BaseRecords, request: Request, session: Session) -> FitResult:
     with open_data(source, session, request.policy) as (data, observed):
         result = fit_data(data, request, session)
+        if request.counts:
+            counted = data.scan if isinstance(data, Parted) else observed
+            counts = None if counted is None else Counts.of(counted)
+            result = replace(result, counts=counts)
     rank = result.pmf.rank if request.rank == "auto" else int(request.rank)
     found = Assessment() if observed is None else assess_records(observed, rank)
     if found.serious:

@@ -5,6 +5,7 @@ schema      what the JSON of a file must be
 archive     zip files of plain arrays and a JSON member
 model_file  models as archives (``.rejoint``) and as text (``.json``)
 saved_tables  the tables that a model was fitted to, as its file has them
+saved_counts  the counts beside answers, as a model's file has them
 fit_notes   notes about a fit that a model file keeps
 """
 

@@ -17,6 +17,8 @@ and the names of its arrays) and these arrays, each named ``estimator_`` and its
 A model from tables has an entry ``tables`` in ``meta.json`` and the arrays ``table_cells`` and, if
 some are not known, ``unknown_cells``: the tables that it was fitted to (see
 :mod:`rejoint.io.saved_tables`).
+A model from records may have an entry ``counts`` and its arrays: small tables of the records, or
+the records (see :mod:`rejoint.io.saved_counts`).
 
 The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (2), ``domain`` (the
 variables, each with name, kind and levels), ``weights`` (one number per class), ``factors`` (for
@@ -47,6 +49,12 @@ from rejoint.domain.domain import Domain
 from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
 from rejoint.io.fit_notes import check_class_names, check_notes
+from rejoint.io.saved_counts import (
+    COUNT_ARRAYS,
+    SavedCounts,
+    counts_of_plain,
+    counts_to_plain,
+)
 from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
 from rejoint.io.schema import (
     SchemaError,
@@ -124,7 +132,7 @@ class SavedModel(NamedTuple):
     a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
     probability of each draw, None if they are equal. ``ensemble`` is what the file of a classifier
     has beside its joint model, ``estimator`` what another estimator has beside it, ``tables`` what
-    a model from tables was fitted to.
+    a model from tables was fitted to, ``counts`` what is counted beside answers.
     """
 
     weights: FloatArray
@@ -137,6 +145,7 @@ class SavedModel(NamedTuple):
     ensemble: SavedEnsemble | None = None
     tables: SavedTables | None = None
     estimator: SavedEstimator | None = None
+    counts: SavedCounts | None = None
 
 
 def check_axes(
@@ -219,6 +228,9 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     cells: dict[str, FloatArray] = {}
     if model.tables is not None:
         head["tables"], cells = tables_to_plain(model.tables, model.domain)
+    beside: dict[str, NDArray[Any]] = {}
+    if model.counts is not None:
+        head["counts"], beside = counts_to_plain(model.counts)
     if model.estimator is not None:
         kept = model.estimator
         head["estimator"] = {"kind": kept.kind, "settings": kept.settings}
@@ -229,6 +241,7 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         )
     if plain:
         head.get("tables", {}).update(_cells_to_plain(cells))
+        head.get("counts", {}).update({name: array.tolist() for name, array in beside.items()})
         if model.ensemble is not None:
             members = [_stacked_to_plain(member, model.domain) for member in model.ensemble.members]
             head["ensemble"]["members"] = members
@@ -258,6 +271,7 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         "draws": draws,
         "draw_weights": unequal,
         **cells,
+        **beside,
     }
     if model.ensemble is not None:
         arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
@@ -448,7 +462,15 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         for name in list_of(text())(listed, "'arrays' of its estimator"):
             found = archive.array(f"estimator_{name}", may_be_empty=True)
             estimator.arrays[name] = found
-    parts = (draws, mixture, draw_weights, ensemble, tables, estimator)
+    counts = None
+    if archive.meta.get("counts") is not None:
+        arrays = {
+            name: archive.array(name, kind, may_be_empty=True)
+            for name, kind in COUNT_ARRAYS.items()
+            if name in archive
+        }
+        counts = counts_of_plain(archive.meta["counts"], arrays, domain)
+    parts = (draws, mixture, draw_weights, ensemble, tables, estimator, counts)
     return SavedModel(weights, factors, domain, notes, *parts)
 
 
@@ -524,7 +546,18 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
     if estimator is not None:
         listed = dict_of(anything)(plain["estimator"].get("arrays"), "'arrays' of its estimator")
         estimator.arrays.update({name: _read_array(array, name) for name, array in listed.items()})
-    more = (draws, mixture, draw_weights, ensemble, tables, estimator)
+    counts = None
+    if (given := plain.get("counts")) is not None:
+        object_of({})(given, "its counts")
+        arrays = {
+            name: _read_numbers(
+                given[name], 1 + (name == "record_codes"), f"'{name}' of its counts"
+            )
+            for name in COUNT_ARRAYS
+            if name in given
+        }
+        counts = counts_of_plain(given, arrays, domain)
+    more = (draws, mixture, draw_weights, ensemble, tables, estimator, counts)
     return SavedModel(weights, factors, domain, notes, *more)
 
 

@@ -5,6 +5,8 @@ draws              Draws, Posterior, Interval: posterior draws and credible inte
 compact            classes of many models merged into the few of one
 table_gap          TableGap: a table in which model and records differ beyond chance
 ask                answers to questions in the query language
+counts             Counts: records of a fit, or small tables of them
+composite          count and model together: composite answers
 answer             Answer, and its text and HTML
 answer_basis       what an answer of a model from tables rests on, and its range
 given_tables       GivenTables: the tables that a model was fitted to

@@ -59,8 +59,17 @@ def one_line(answer: "Answer", *, with_basis: bool = False) -> str:
             ends = float(answer.bounds.low), float(answer.bounds.high)
             shown = format_interval(float(answer), *ends)[0]
         return f"{answer.query.headline} = {shown}{unit}"
-    middle, low, high = format_interval(float(answer), float(found.low), float(found.high))
-    return f"{answer.query.headline} = {middle}{unit} ({low} to {high})"
+    ends = float(found.low), float(found.high)
+    middle, low, high = format_interval(float(answer), *ends)
+    said = f"{answer.query.headline} = {middle}{unit} ({low} to {high})"
+    if answer.counted is None:
+        return said
+    counted, model = (format_interval(float(x), *ends)[0] for x in (answer.counted, answer.model))
+    return f"{said}; counted {counted} of {_format_records(answer.records)}, model {model}"
+
+
+def _format_records(number: float) -> str:
+    return format_number(round(float(number), 1))
 
 
 def text(answer: "Answer", rows: int = _ROWS, *, with_basis: bool = True) -> str:
@@ -159,7 +168,7 @@ def _record_cells(records: Records, most: int) -> _Grid:
 def _table_cells(answer: "Answer", value: FloatArray, most: int, limits: Any) -> _Grid:
     """Return a table; ``limits``, if any, has the low and the high end of each cell."""
     last = answer.axes[-1]
-    wide = len(answer.axes) > 1 and len(last) <= _ACROSS
+    wide = len(answer.axes) > 1 and len(last) <= _ACROSS and answer.counted is None
     down = answer.axes[:-1] if wide else answer.axes
     across = [f"{last.name} = {level}" for level in last.levels] if wide else [answer.column]
     numbers = [float(x) for x in value.flat[: most * len(across)]]
@@ -173,7 +182,13 @@ def _table_cells(answer: "Answer", value: FloatArray, most: int, limits: Any) ->
         [*labels, *line]
         for labels, line in zip(islice(combinations, len(lines)), lines, strict=True)
     ]
-    hidden = value.size // len(across) - len(rows)
+    if answer.counted is not None:
+        across += ["counted", "of", "model"]
+        parts = (answer.counted, answer.records, answer.model)
+        tables = [np.broadcast_to(np.asarray(part), value.shape).ravel() for part in parts]
+        for row, counted, records, model in zip(rows, *tables, strict=False):
+            row += [format_number(counted), _format_records(records), format_number(model)]
+    hidden = value.size // (1 if answer.counted is not None else len(across)) - len(rows)
     more = f"... {plural(hidden, 'more row')}" if hidden else ""
     return _Grid([axis.name for axis in down] + across, rows, len(down), more)
 
@@ -219,6 +234,15 @@ class Answer:
         Credible bounds ``low`` and ``high`` of the value, their ``level``, number of ``draws`` and
         how many these are worth, ``effective``;
         None where the model carries no posterior draws, or the value is not numeric.
+    counted : float, ndarray or None
+        What the records say, in the form of ``value``; nan where no record meets the condition.
+        None where the model answers alone. Where there are counts, ``value`` is the composite of
+        these and of ``model``: each counts as far as it can be trusted for this table.
+    model : float, ndarray or None
+        What the model says, where there are counts.
+    records : float, ndarray or None
+        Number of records that hold all variables of the question and meet the condition (the sum of
+        their weights), by the variables right of the bar that have no value.
     rests_on : AnswerBasis or None
         Basis of the answer of a model from tables; :attr:`basis` and :attr:`bounds` are its
         parts.
@@ -247,6 +271,9 @@ class Answer:
     notes: tuple[str, ...] = ()
     interval: Interval | None = None
     rests_on: "AnswerBasis | None" = None
+    counted: float | FloatArray | None = None
+    model: Any = None
+    records: float | FloatArray | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):
@@ -370,6 +397,9 @@ class Answer:
                 "draws": self.interval.draws,
                 "effective_draws": self.interval.effective,
             }
+        if self.counted is not None:
+            for name in ("counted", "model", "records"):
+                plain[name] = _plain_cells(np.asarray(getattr(self, name)))
         if self.rests_on is not None:
             plain |= {"basis": self.basis, "basis_text": self.rests_on.text}
             plain["bounds"] = None

@@ -15,6 +15,7 @@ from rejoint.language.query import Name, Query
 from rejoint.messages import remark
 from rejoint.pmf.answer import Answer, Kind
 from rejoint.pmf.answer_basis import BOUND_SECONDS, AnswerBasis
+from rejoint.pmf.composite import Composition, describe_lacking
 from rejoint.pmf.draws import check_level, credible_interval
 from rejoint.pmf.entropy import Nats, conditional_entropy, mutual_information
 from rejoint.pmf.table_gap import note_gaps
@@ -69,23 +70,66 @@ def _answer(
     level: float | None,
     random_state: RandomState,
 ) -> Answer:
-    known = _condition(model, bound)
-    if model.gaps:
+    known, composition = _condition(model, bound), None
+    if model.counts is not None:
+        mixture = model.mixture
+        parts = (model.domain, bound, model.counts, mixture.weights, mixture.factors)
+        composition = Composition(*parts)
+        if reason := composition.why_not():
+            composition = None
+            known = known._replace(notes=(*known.notes, f"The model answers alone: {reason}."))
+    if model.gaps and composition is None:
         used = {*bound.asked, *bound.against, *bound.by, *bound.events, *bound.evidence}
         names = {model.domain.names[n] for n in used}
         known = known._replace(notes=known.notes + note_gaps(model.gaps, names, model.domain.names))
     match bound.query.verb:
         case "P" | "E":
-            answer = _numbers(model.domain, bound, known)
+            answer = _numbers(model.domain, bound, known, composition)
         case "argmax":
             return _mode(model, bound, known)
         case "sample":
             return _records(model, bound, known, random_state)
         case _:
             answer = _information(bound, known, bits, random_state)
-    if level is None or not model.draws:
-        return answer
-    return _add_interval(model, bound, answer, level)
+    if level is not None and model.draws:
+        answer = _add_interval(model, bound, answer, level)
+    return answer if composition is None else _combine(model.domain, answer, composition, level)
+
+
+def _combine(
+    domain: Domain, answer: Answer, composition: Composition, level: float | None
+) -> Answer:
+    """Return the answer of counts and model together, with both beside it."""
+    bound, axes = composition.bound, answer.axes
+
+    def values(table: FloatArray) -> Any:
+        found = _value(domain, bound, table)
+        return found if axes else float(found)
+
+    table, totals = composition.table()
+    notes = answer.notes
+    if bound.by:
+        table = divide_columns(table, totals, [domain[n] for n in bound.by])[0]
+    else:
+        table = np.asarray(table / totals)
+        has_value = _value_events(domain, bound)
+        if has_value and not table.ndim:
+            share = composition.share_with_value(has_value)
+            notes += _note_applies(domain, has_value, share, float(table))
+    notes += describe_lacking(composition.share_lacking(), bool(bound.evidence))
+    value, interval = values(table), None
+    if level is not None:
+        interval = composition.interval(np.asarray(value), answer.interval, level)
+    number = composition.number
+    return replace(
+        answer,
+        value=value,
+        interval=interval,
+        notes=notes,
+        counted=values(composition.counted_table()),
+        model=answer.value,
+        records=number if bound.by else float(number),
+    )
 
 
 class _Known(NamedTuple):
@@ -180,29 +224,38 @@ def _value(domain: Domain, bound: BoundQuery, table: FloatArray) -> FloatArray:
         return np.asarray(np.tensordot(numbers, table[: len(numbers)], 1))
 
 
-def _numbers(domain: Domain, bound: BoundQuery, known: _Known) -> Answer:
-    """Answer P and E."""
+def _numbers(
+    domain: Domain, bound: BoundQuery, known: _Known, composition: Composition | None
+) -> Answer:
+    """Answer P and E; counts will be added if there is a composition."""
     if bound.query.verb == "E":
         check_numeric(domain, bound)
     table, notes = _table(domain, bound, known)
-    if not table.ndim:
-        notes += _note_applies(domain, bound, known, float(table))
+    has_value = _value_events(domain, bound)
+    if has_value and not table.ndim and composition is None:
+        terms = known.weights
+        for n, vector in has_value.items():
+            terms = terms * (vector @ known.factors[n])
+        notes += _note_applies(domain, has_value, float(terms.sum()), float(table))
     return answer_of_table(domain, bound, table, known.evidence, known.notes + notes)
 
 
+def _value_events(domain: Domain, bound: BoundQuery) -> dict[int, FloatArray]:
+    """Which levels are values, of the variables of events that may have none but then are not met."""
+    return {
+        n: (np.arange(len(meets)) < len(meets) - 1).astype(np.float64)
+        for n, meets in bound.events.items()
+        if domain[n].empty is not None and not meets[-1]
+    }
+
+
 def _note_applies(
-    domain: Domain, bound: BoundQuery, known: _Known, value: float
+    domain: Domain, has_value: Mapping[int, FloatArray], share: float, value: float
 ) -> tuple[str, ...]:
     """Say how probable events are among those who have a value, where others count as well."""
-    terms, who = known.weights, []
-    for n, meets in bound.events.items():
-        if domain[n].empty is not None and not meets[-1]:
-            terms = terms * known.factors[n][:-1].sum(axis=0)
-            who.append(who_has(domain[n]))
-    share = float(terms.sum())
     if not 0.0 < share < 1.0 - 1e-9 or value >= share * (1.0 - 1e-9):
         return ()
-    whose = " and ".join(who)
+    whose = " and ".join(who_has(domain[n]) for n in has_value)
     return (f"Among {whose} ({format_number(share)} of all): {format_number(value / share)}.",)
 
 

@@ -46,8 +46,8 @@ class Interval(tuple[FloatArray, FloatArray]):
     level : float
         Posterior probability between each pair of bounds.
     draws : int
-        Number of posterior draws that the bounds are based on. Draws under which the evidence has
-        probability zero are left out.
+        Number of posterior draws that the bounds are based on; 0 where counts and model together
+        give them. Draws under which the evidence has probability zero are left out.
     effective : float
         Number of equally weighted draws that these are worth: draws under which the evidence is
         more probable count more. The least over the cells of a table.
@@ -94,6 +94,8 @@ class Interval(tuple[FloatArray, FloatArray]):
     @property
     def description(self) -> str:
         """Level and number of draws, in words."""
+        if not self.draws:
+            return f"{100 * self.level:g} % interval of count and model together"
         worth = f" worth {self.effective:.0f}" if self.effective < self.draws - 0.5 else ""
         return (
             f"{100 * self.level:g} % credible interval from {plural(self.draws, 'posterior draw')}"

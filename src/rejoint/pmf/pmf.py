@@ -17,6 +17,7 @@ from rejoint.model import Layout, Model
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.answer_basis import BOUND_SECONDS
 from rejoint.pmf.ask import RandomState, ask
+from rejoint.pmf.counts import Counts
 from rejoint.pmf.draws import Draws, Interval, check_block
 from rejoint.pmf.from_dense import naive_bayes
 from rejoint.pmf.given_tables import GivenTables
@@ -80,6 +81,8 @@ class LowRankPMF:
         Tables in which records differ from the model.
     tables : GivenTables, optional
         The tables that it was fitted to; :meth:`with_tables` adds them.
+    counts : Counts, optional
+        What stands beside its answers; :meth:`with_counts` adds it.
 
     Attributes
     ----------
@@ -96,6 +99,9 @@ class LowRankPMF:
     tables : GivenTables or None
         The tables that it was fitted to: they give the basis of each answer. None for a model
         from records.
+    counts : Counts or None
+        Records of a fit, or their small tables: :meth:`ask` (and nothing else) then answers by the
+        best of count and model. Of files of fits; None for models made from this one.
 
     Examples
     --------
@@ -109,7 +115,8 @@ class LowRankPMF:
     """
 
     __slots__ = (
-        *("__weakref__", "_mixture", "domain", "draws", "factors", "gaps", "tables", "weights"),
+        *("__weakref__", "_mixture", "counts", "domain", "draws", "factors", "gaps", "tables"),
+        "weights",
     )
     weights: FloatArray
     factors: tuple[FloatArray, ...]
@@ -117,6 +124,7 @@ class LowRankPMF:
     draws: Draws
     gaps: tuple[TableGap, ...]
     tables: GivenTables | None
+    counts: Counts | None
     _mixture: "LowRankPMF | None"
 
     def __init__(
@@ -128,6 +136,7 @@ class LowRankPMF:
         mixture: "LowRankPMF | None" = None,
         gaps: Iterable[TableGap] = (),
         tables: GivenTables | None = None,
+        counts: Counts | None = None,
     ) -> None:
         w = _check_numbers(weights, "weights", 1)
         matrices = [_check_numbers(factor, f"factors[{n}]", 2) for n, factor in enumerate(factors)]
@@ -145,6 +154,7 @@ class LowRankPMF:
             None if mixture is None else mixture.mixture.align(domain),
             tuple(gaps),
             tables,
+            counts,
         )
         if self.draws and mixture is None:
             object.__setattr__(self, "_mixture", self.draws.mean(self.representative))
@@ -159,11 +169,12 @@ class LowRankPMF:
         mixture: "LowRankPMF | None" = None,
         gaps: Iterable[TableGap] = (),
         tables: GivenTables | None = None,
+        counts: Counts | None = None,
     ) -> Self:
         """Make a model of arrays that the package computed: they are neither checked nor copied."""
         self = object.__new__(cls)
         draws = draws or Draws.of((), domain, cls)
-        self._set(weights, factors, domain, draws, mixture, tuple(gaps), tables)
+        self._set(weights, factors, domain, draws, mixture, tuple(gaps), tables, counts)
         return self
 
     def _set(self, weights: FloatArray, factors: Iterable[FloatArray], *others: Any) -> None:
@@ -171,14 +182,14 @@ class LowRankPMF:
         own, *parts = (np.ascontiguousarray(array) for array in (weights, *factors))
         for array in (own, *parts):
             array.flags.writeable = False
-        names = ("weights", "factors", "domain", "draws", "_mixture", "gaps", "tables")
+        names = ("weights", "factors", "domain", "draws", "_mixture", "gaps", "tables", "counts")
         for name, value in zip(names, (own, tuple(parts), *others), strict=True):
             object.__setattr__(self, name, value)
 
     @property
     def _others(self) -> tuple[Any, ...]:
         """What a model has besides weights, factors and domain."""
-        return self.draws, self._mixture, self.gaps, self.tables
+        return self.draws, self._mixture, self.gaps, self.tables, self.counts
 
     @property
     def mixture(self) -> "LowRankPMF":
@@ -807,7 +818,27 @@ class LowRankPMF:
             tables = GivenTables.of(tables, identified)
         if tables is not None:
             level_order(self.domain, tables.domain.project(self.domain.names))
-        parts = (*self._others[:-1], tables)
+        parts = (*self._others[:-2], tables, self.counts)
+        return self._trusted(self.weights, self.factors, self.domain, *parts)
+
+    def with_counts(self, counts: Counts | None) -> Self:
+        """Return the model with counts of records, which :meth:`ask` then takes into account.
+
+        Parameters
+        ----------
+        counts : Counts or None
+            ``result.counts`` of a fit. None takes them away: the joint then answers alone.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> records = rj.datasets.asia().sample(2000, random_state=0)
+        >>> result = rj.estimate(records, rank=2, solver="ml", random_state=0)
+        >>> p = result.pmf.with_counts(result.counts)
+        >>> float(p.ask("P(smoke)").records), p.with_counts(None).ask("P(smoke)").records
+        (2000.0, None)
+        """
+        parts = (*self._others[:-1], counts)
         return self._trusted(self.weights, self.factors, self.domain, *parts)
 
     def sorted(self) -> Self:
@@ -1040,11 +1071,14 @@ class LowRankPMF:
         parts = (self.weights, self.factors, self.domain, kept)
         mixture = self._mixture
         answer = None if mixture is None else np.vstack([mixture.weights, *mixture.factors])
-        tables = None if self.tables is None else self.tables.to_saved()
+        own: dict[str, Any] = {
+            name: None if part is None else part.to_saved()
+            for name, part in (("tables", self.tables), ("counts", self.counts))
+        }
         if not (draws and self.draws):
-            return SavedModel(*parts, mixture=answer, tables=tables)
+            return SavedModel(*parts, mixture=answer, **own)
         carried = self.draws.thin(MOST_FACTORS // len(self.domain))
-        return SavedModel(*parts, carried.block, answer, carried.weights, tables=tables)
+        return SavedModel(*parts, carried.block, answer, carried.weights, **own)
 
     @classmethod
     def of_model(cls, model: Model, domain: Domain) -> Self:
@@ -1085,7 +1119,8 @@ class LowRankPMF:
             tables: GivenTables | None = GivenTables.of_saved(saved.tables)
         else:  # a file that was written before models kept their tables names them
             tables = GivenTables.of_notes(saved.notes.get("tables"), domain)
-        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps, tables)
+        counts = None if saved.counts is None else Counts.of_saved(saved.counts, domain)
+        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps, tables, counts)
 
     # Equality and representation
 

@@ -4,11 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import isfinite
+from os import PathLike
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rejoint.language.query import Name
+from rejoint.language.query import Name, Query
 from rejoint.messages import Message, join_messages
+from rejoint.pmf.answer import Answer
+from rejoint.pmf.answer_basis import BOUND_SECONDS
+from rejoint.pmf.ask import RandomState
+from rejoint.pmf.counts import Counts
 from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.search import best_run, is_interrupted
@@ -66,6 +71,9 @@ class FitResult:
         of several models or a grid over continuous traits: no report then lists them as findings.
     records : float
         Number of records, or sum of their weights; NaN where only tables were given.
+    counts : Counts, optional
+        The records of the fit (of a Scan their tables of one and two variables), which stand beside
+        the answers of :meth:`ask`; None where only tables were given, or for ``counts=False``.
 
     Examples
     --------
@@ -82,7 +90,7 @@ class FitResult:
       model    2 classes
       tables   relative error ...; the worst, (a, b), has ... % of its mass elsewhere
       stopped  The tables are met exactly: ...
-      next     .pmf.ask('P(a | b)'), .pmf.sample(5), .pmf.save('model.rejoint')
+      next     .ask('P(a | b)'), .pmf.sample(5), .save('model.rejoint')
     """
 
     pmf: LowRankPMF
@@ -99,6 +107,7 @@ class FitResult:
     policy: "Policy | None" = field(default=None, repr=False)
     classes_are_groups: bool = field(default=True, repr=False)
     records: float = float("nan")
+    counts: Counts | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -155,6 +164,87 @@ class FitResult:
             starts=tuple(runs),
             **facts,
         )
+
+    def ask(
+        self,
+        text: str | Query,
+        *,
+        bits: bool = False,
+        level: float | None = 0.9,
+        random_state: RandomState = None,
+        bound_seconds: float = BOUND_SECONDS,
+    ) -> Answer:
+        """Answer a question by the best of what is counted and what the model says.
+
+        P and E are answered by the composite: shares of the records of the fit, shrunk towards the
+        model's by as much as records are few and the model has been right in the table of the
+        question. The answer has both beside it, and bounds that hold for it. The model answers
+        alone (as ``pmf.ask`` does) where there are no counts, for other questions, and where hardly
+        a record holds all variables of the question and meets its condition; a note says so.
+
+        Parameters
+        ----------
+        text, bits, level, random_state, bound_seconds
+            As for :meth:`LowRankPMF.ask`.
+
+        Returns
+        -------
+        Answer
+            With ``counted``, ``model`` and ``records``.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> data = rj.datasets.asia().sample(2000, random_state=0)
+        >>> result = rj.estimate(data, rank=4, random_state=0)
+        >>> print(result.ask("P(dysp = yes | smoke = yes)"))
+        """
+        how: dict[str, Any] = {"bits": bits, "level": level, "random_state": random_state}
+        return self.pmf.with_counts(self.counts).ask(text, **how, bound_seconds=bound_seconds)
+
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        notes: Mapping[str, Any] | None = None,
+        records: bool = False,
+    ) -> None:
+        """Write the model to a file, with counts for its answers; :func:`rejoint.load` reads it.
+
+        Parameters
+        ----------
+        path, notes
+            As for :meth:`LowRankPMF.save`, which writes the model alone.
+        records : bool
+            Write the records of the fit. By default the file has their tables of one and two
+            variables, each number rounded to the nearest multiple of 5 (1 and 2 become 0), so that
+            no record can be read off.
+
+        Examples
+        --------
+        >>> import rejoint as rj, tempfile, pathlib
+        >>> data = rj.datasets.asia().sample(2000, random_state=0)
+        >>> result = rj.estimate(data, rank=2, solver="ml", random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(pathlib.Path(folder, "asia.rejoint"))
+        ...     rj.load(pathlib.Path(folder, "asia.rejoint")).ask("P(smoke)").records
+        2000.0
+        """
+        self.pmf.with_counts(self.saved_counts(records=records)).save(path, notes=notes)
+
+    def saved_counts(self, *, records: bool = False) -> Counts | None:
+        """Return the counts that a file has: the records, or rounded tables of two variables.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> tables = rj.Marginals.from_tables({("a", "b"): [[30, 10], [10, 50]]})
+        >>> rj.factorize(tables, rank=2, random_state=0).saved_counts() is None
+        True
+        """
+        if self.counts is None or (records and self.counts.records is not None):
+            return self.counts
+        return self.counts.without_records()
 
     @property
     def posterior(self) -> Posterior | None:
@@ -270,7 +360,7 @@ class FitResult:
     def _describe_next(self) -> str:
         first, *others = (str(Name(str(name))) for name in self.pmf.domain.names)
         question = f"P({first} | {others[0]})" if others else f"P({first})"
-        return f".pmf.ask({cite(question)}), .pmf.sample(5), .pmf.save('model.rejoint')"
+        return f".ask({cite(question)}), .pmf.sample(5), .save('model.rejoint')"
 
     def __repr__(self) -> str:
         facts: dict[str, str] = {}
