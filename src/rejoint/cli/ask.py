@@ -64,8 +64,11 @@ def command(
     not e = w, age >= 40). Quote names and labels that are not plain words. Without a QUESTION, each
     line of stdin is one. For a file of `fit-target`, the models that predict its target answer P, E
     and argmax of the target given single levels; the joint model answers everything else, and says
-    so. For a file of `fit-tables`, each answer states its basis: published, implied, identified, or
-    open, with the range over all joints with these tables.
+    so. For a file of `fit`, P and E are the best of what the records say and what the model says,
+    with both beside the answer: the file has tables of one and two variables, or the records
+    (`fit --keep-records`). The model alone answers everything else. For a file of `fit-tables`,
+    each answer states its basis: published, implied, identified, or open, with the range over all
+    joints with these tables.
     """
     if not questions and model == "-":
         raise click.UsageError("The model comes from stdin: give the question as an argument.")
@@ -105,6 +108,10 @@ def _write(answer: Answer, output: str) -> None:
     if limits is not None:
         names += ["low", "high"]
         tables += [limits.low, limits.high]
+    if answer.counted is not None:
+        names += ["counted", "records", "model"]
+        parts = (answer.counted, answer.records, answer.model)
+        tables += [np.broadcast_to(np.asarray(part), value.shape) for part in parts]
     rows = (
         [to_plain(axis.levels[i]) for axis, i in zip(answer.axes, at, strict=True)]
         + [float(table[at]) for table in tables]

@@ -29,7 +29,7 @@ from rejoint.explorer.document import pair_fit
 from rejoint.io.atomic import scratch_folder
 from rejoint.io.fit_notes import fit_notes, plain_design
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import Progress
+from rejoint.messages import Progress, remark
 from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import pack_aside
@@ -64,6 +64,18 @@ Examples:
 @options.smooth
 @options.agreement
 @click.option(
+    "--counts/--no-counts",
+    default=True,
+    help="Whether the file keeps tables of one and two variables of the records, for `rejoint "
+    "ask`; their numbers are rounded to multiples of 5, so that no record can be read off.",
+)
+@click.option(
+    "--keep-records",
+    is_flag=True,
+    help="Keep the records themselves in the file, so that questions on more than two variables "
+    "are counted, too. Who has the file has the records.",
+)
+@click.option(
     "--stream/--no-stream",
     default=None,
     help="Read the data in parts, for data larger than memory; the default for many files or more "
@@ -90,6 +102,8 @@ def command(
     draws: bool,
     smooth: bool | None,
     agreement: bool,
+    counts: bool,
+    keep_records: bool,
     stream: bool | None,
     checkpoint: str | None,
     seed: int,
@@ -106,6 +120,8 @@ def command(
     check_output(output, as_json)
     if dry_run and stream:
         raise click.UsageError("--stream cannot be combined with --dry-run.")
+    if keep_records and not counts:
+        raise click.UsageError("--keep-records cannot be combined with --no-counts.")
     asked: dict[str, Any] = {
         "rank": rank or "auto",
         "solver": solver,
@@ -115,6 +131,7 @@ def command(
         "smooth": "auto" if smooth is None else smooth,
         "checkpoint": checkpoint,
         "agreement": agreement,
+        "counts": counts,
         "max_classes": max_classes,
     }
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
@@ -128,7 +145,13 @@ def command(
             return
         result = keep_best(estimate, records, **asked)
         notes = fit_notes(result, records=records, fit=pair_fit(result.pmf, records), **known)
-    end_fit(output, result.pmf, result, notes, draws=draws, as_json=as_json)
+    kept = result.saved_counts(records=keep_records)
+    if keep_records and kept is not None and kept.records is None:
+        remark(
+            "The records were read in parts: the file keeps their small tables, not the records."
+        )
+    model = result.pmf.with_counts(kept)
+    end_fit(output, model, result, notes, draws=draws, as_json=as_json)
 
 
 def is_big(data: str) -> bool:

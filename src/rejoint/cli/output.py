@@ -183,6 +183,8 @@ def end_fit(
         parts = [f"{count} to predict {', '.join(model.targets)}; joint of {parts[0]}"]
     if kept:
         parts.append(plural(kept, "posterior draw"))
+    if pmf.counts is not None:
+        parts.append(pmf.counts.description)
     say_written(output, parts, room)
 
 

@@ -68,7 +68,7 @@ def one_line(answer: "Answer", *, with_basis: bool = False) -> str:
     return f"{said}; counted {counted} of {_format_records(answer.records)}, model {model}"
 
 
-def _format_records(number: float) -> str:
+def _format_records(number: Any) -> str:
     return format_number(round(float(number), 1))
 
 

@@ -241,7 +241,7 @@ def _numbers(
 
 
 def _value_events(domain: Domain, bound: BoundQuery) -> dict[int, FloatArray]:
-    """Which levels are values, of the variables of events that may have none but then are not met."""
+    """Which levels are values, for events on variables that may have none, and are not met then."""
     return {
         n: (np.arange(len(meets)) < len(meets) - 1).astype(np.float64)
         for n, meets in bound.events.items()

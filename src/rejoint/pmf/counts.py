@@ -15,6 +15,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords
+from rejoint.text import plural
 
 #: Cells of kept tables together (8 MB in a file); smaller tables are kept first.
 MOST_KEPT_CELLS = 2_000_000
@@ -54,6 +55,13 @@ class Counts:
     records: BaseRecords | None = None
     tables: Marginals | None = None
     rounding: int = 0
+
+    @property
+    def description(self) -> str:
+        """What is kept, in words."""
+        if self.records is not None:
+            return plural(len(self.records), "record")
+        return f"tables of one and two variables of {plural(round(self.total), 'record')}"
 
     @classmethod
     def of(cls, data: BaseRecords | Scan) -> "Counts":
@@ -157,6 +165,7 @@ class Counts:
         """Make them of the contents of a file."""
         if saved.codes is not None:
             return cls(domain, saved.total, Records(domain, saved.codes, saved.weight))
+        assert saved.cells is not None
         tables = Marginals(domain, saved.subsets, saved.cells)
         return cls(domain, saved.total, tables=tables, rounding=saved.rounding)
 
