@@ -12,6 +12,7 @@ from rejoint.cli.group import echo, until_ctrl_c
 from rejoint.cli.options import DataReader
 from rejoint.explorer.open import fit_data, is_model, open_demo, open_model
 from rejoint.explorer.server import serve
+from rejoint.pmf.counts import Counts
 
 EXAMPLES = """\b
 Examples:
@@ -64,7 +65,9 @@ def command(
     elif is_model(source):
         opened = open_model(source)
         if data is not None:
-            opened = replace(opened, records=reader.read(data, opened.pmf.domain))
+            records = reader.read(data, opened.pmf.domain)
+            pmf = opened.pmf.with_counts(Counts.of(records))
+            opened = replace(opened, pmf=pmf, records=records)
     elif data is not None:
         raise click.UsageError("--data needs a MODEL; DATA already contains its records.")
     else:
@@ -80,5 +83,7 @@ def command(
 
     keep = None if opened.path is None else opened.keep_names
     bound = None if opened.pmf.tables is None else opened.bound_bars
+    count = None if opened.pmf.counts is None else opened.count
     with until_ctrl_c():
-        serve(opened.document(), port=port, keep=keep, bound=bound, ready=ready)
+        how: dict[str, Any] = {"keep": keep, "bound": bound, "count": count}
+        serve(opened.document(), port=port, ready=ready, **how)

@@ -11,7 +11,12 @@ from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.estimation import estimate
 from rejoint.estimation.smoothing import Smooth
 from rejoint.explorer.document import document, pair_fit, verdict
-from rejoint.explorer.page_tables import bound_bars, list_published, read_evidence_pairs
+from rejoint.explorer.page_tables import (
+    bound_bars,
+    count_bars,
+    list_published,
+    read_evidence_pairs,
+)
 from rejoint.io.atomic import FileVersion
 from rejoint.io.fit_notes import FIT_TEXTS, records_behind
 from rejoint.io.model_file import SavedEnsemble
@@ -93,6 +98,16 @@ class Opened:
         if given is None:
             return None
         return bound_bars(self.pmf, given, list_published(self.pmf))[0]
+
+    def count(self, plain: Any) -> dict[str, Any] | None:
+        """Answer a question of the page, or return its bars given evidence; None for neither."""
+        if isinstance(plain, str):
+            try:
+                return self.pmf.ask(plain).to_json()
+            except ValueError:  # which the page has said already
+                return None
+        given = read_evidence_pairs(plain, self.pmf.domain)
+        return None if given is None else count_bars(self.pmf, given)
 
     def keep_names(self, names: Sequence[str]) -> None:
         """Write the names of the classes into the model's file; all else in it stays."""
@@ -195,7 +210,8 @@ def fit_data(
     named = None if source is None else source.name
     notes = io.fit_notes(result, records=records, source=named, seed=random_state, fit=fit)
     if path is not None:
-        result.pmf.save(path, notes=notes)
+        result.save(path, notes=notes)
     place = None if path is None else Path(path)
     version = None if path is None else FileVersion(path)
-    return Opened(result.pmf, place, title, notes, records, story, version=version)
+    pmf = result.pmf.with_counts(result.counts)
+    return Opened(pmf, place, title, notes, records, story, version=version)

@@ -40,6 +40,7 @@ _SHUTDOWN_SECONDS = 1
 
 Keep = Callable[[Sequence[str]], None]
 Bound = Callable[[Any], dict[str, Any] | None]
+Count = Callable[[Any], dict[str, Any] | None]
 
 
 def application(
@@ -48,6 +49,7 @@ def application(
     port: int,
     keep: Keep | None = None,
     bound: Bound | None = None,
+    count: Count | None = None,
 ) -> "Guard":
     """The web application: files and model below ``/token/``, for this machine's own page only.
 
@@ -64,6 +66,9 @@ def application(
     bound : callable, optional
         Takes evidence as the page sends it, gives the ranges of the bars, or None if it is no
         evidence; without it the page has the ranges that its document has.
+    count : callable, optional
+        Takes evidence or a question as the page sends it, gives bars or an answer of counts and
+        model together, or None if it is neither; without it the model alone answers.
 
     Examples
     --------
@@ -80,7 +85,8 @@ def application(
 
     texts = assets()
     shell = load_template("rejoint.explorer", "page.html").render(title="rejoint")
-    model = {**document, "can_save": keep is not None, "can_bound": bound is not None}
+    can = {"can_save": keep, "can_bound": bound, "can_count": count}
+    model = {**document, **{name: call is not None for name, call in can.items()}}
     body = json.dumps(model, ensure_ascii=False, allow_nan=False).encode()
 
     async def front(request: "Request") -> "Response":
@@ -110,20 +116,24 @@ def application(
         body = json.dumps({**model, "class_names": names}, ensure_ascii=False).encode()
         return PlainTextResponse("Saved")
 
-    async def send_bounds(request: "Request") -> "Response":
-        found = None
-        if bound is not None:
-            found = await run_in_threadpool(bound, await _read_json(request))
-        if found is None:
-            return PlainTextResponse("Evidence is a list of positions and likelihoods", 400)
-        return JSONResponse(found)
+    def reply(call: Bound | Count | None) -> Callable[["Request"], Awaitable["Response"]]:
+        async def send_found(request: "Request") -> "Response":
+            found = None
+            if call is not None:
+                found = await run_in_threadpool(call, await _read_json(request))
+            if found is None:
+                return PlainTextResponse("Evidence is a list of positions and likelihoods", 400)
+            return JSONResponse(found)
+
+        return send_found
 
     routes = [
         Route(f"/{token}/", front),
         Route(f"/{token}/static/{{name}}", static),
         Route(f"/{token}/model.json", send),
         Route(f"/{token}/class-names", save, methods=["POST"]),
-        Route(f"/{token}/bounds", send_bounds, methods=["POST"]),
+        Route(f"/{token}/bounds", reply(bound), methods=["POST"]),
+        Route(f"/{token}/counts", reply(count), methods=["POST"]),
     ]
     # Around everything, the answers to errors too.
     return Guard(Starlette(routes=routes), token=token, port=port)
@@ -302,6 +312,7 @@ def serve(
     port: int = 0,
     keep: Keep | None = None,
     bound: Bound | None = None,
+    count: Count | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Show a document on 127.0.0.1 until Ctrl-C.
@@ -316,6 +327,8 @@ def serve(
         Takes the names of the classes when they were changed in the page.
     bound : callable, optional
         Takes evidence, gives the ranges of the bars of a model from tables.
+    count : callable, optional
+        Takes evidence or a question, gives bars or an answer of counts and model together.
     ready : callable, optional
         Called with the address, token included.
 
@@ -347,4 +360,5 @@ def serve(
         port = own.getsockname()[1]
         if ready is not None:
             ready(f"http://127.0.0.1:{port}/{token}/")
-        make_server(application(document, token, port, keep, bound)).run(sockets=[own])
+        app = application(document, token, port, keep, bound, count)
+        make_server(app).run(sockets=[own])

@@ -48,7 +48,7 @@ def ask(
     if level is not None:
         check_level(level)
     bound = bind(text, model.domain)
-    answer = _answer(model, bound, bits, level, random_state)
+    answer = answer_bound(model, bound, bits, level, random_state)
     if model.tables is None or answer.interval is not None:
         return answer
     basis = AnswerBasis(
@@ -63,13 +63,22 @@ def ask(
     return replace(answer, rests_on=basis)
 
 
-def _answer(
+def answer_bound(
     model: "LowRankPMF",
     bound: BoundQuery,
-    bits: bool,
-    level: float | None,
-    random_state: RandomState,
+    bits: bool = False,
+    level: float | None = 0.9,
+    random_state: RandomState = None,
 ) -> Answer:
+    """Answer a question whose names are looked up already.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> asia = rj.datasets.asia()
+    >>> round(float(answer_bound(asia, bind("P(lung = yes)", asia.domain))), 3)
+    0.055
+    """
     known, composition = _condition(model, bound), None
     if model.counts is not None:
         mixture = model.mixture

@@ -1,6 +1,7 @@
 // The state of the page and who is told when it changes. Views read from here and draw.
 
 import { askRanges } from "./basis.js";
+import { askCounts } from "./counts.js";
 import { Beliefs } from "./beliefs.js";
 import { fromParams, History, toParams } from "./evidence.js";
 import { supportOf } from "./support.js";
@@ -92,7 +93,10 @@ export class App {
   #changed(what) {
     if (what !== "options") {
       this.#compute();
-      if (this.now.possible) askRanges(this.model, this.now.likelihoods, () => this.#tell("ranges"));
+      if (this.now.possible) {
+        askRanges(this.model, this.now.likelihoods, () => this.#tell("ranges"));
+        askCounts(this.model, this.now.likelihoods, () => this.#tell("ranges"));
+      }
     }
     this.#tell(what);
   }

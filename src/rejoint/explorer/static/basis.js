@@ -4,6 +4,7 @@
 
 import { infer, marginal } from "./inference.js";
 import { percent, plural } from "./format.js";
+import { post } from "./post.js";
 
 const ONE_VALUE = 1e-6; // width of a range below which every joint gives the same
 const WAIT = 250; // ms without new evidence before ranges are asked for
@@ -175,15 +176,12 @@ export function askRanges(model, likelihoods, done) {
   const key = evidenceKey(likelihoods);
   if (doc.tables.ranges[key] || model.askedRanges.has(key)) return;
   timer = setTimeout(async () => {
-    const body = JSON.stringify([...likelihoods].map(([n, found]) => [n, [...found]]));
-    try {
-      const headers = { "content-type": "application/json" };
-      const answer = await fetch("bounds", { method: "POST", headers, body });
-      if (!answer.ok) return;
-      model.askedRanges.set(key, await answer.json());
-      done();
-    } catch {
-      // Without rejoint the page has the ranges that it came with.
-    }
+    const found = await post(
+      "bounds",
+      [...likelihoods].map(([n, found]) => [n, [...found]]),
+    );
+    if (!found) return; // the page has the ranges that it came with
+    model.askedRanges.set(key, found);
+    done();
   }, WAIT);
 }

@@ -4,6 +4,7 @@ import { bounds, condition } from "./intervals.js";
 import { infer, marginal } from "./inference.js";
 import { contributions, describeSource, labelTable, predicts } from "./ensemble.js";
 import { basisOf } from "./basis.js";
+import { countedBars } from "./counts.js";
 import { likelihoods } from "./evidence.js";
 
 /** The answers to one set of evidence; each is computed when it is first asked for. */
@@ -22,8 +23,16 @@ export class Beliefs {
     return this.state.possible;
   }
 
-  /** Distribution of a variable: the ensemble's where it predicts the variable, else the joint's. */
+  /** Count and model together, where rejoint has answered; null where the model answers alone. */
+  counted(n) {
+    return this.predicts(n) ? null : countedBars(this.model, n, this.likelihoods);
+  }
+
+  /** Distribution of a variable: the ensemble's where it predicts the variable, else that of count and
+   * model together or the joint's. */
   bars(n) {
+    const counted = this.counted(n);
+    if (counted) return counted.value;
     if (!this.#bars.has(n)) {
       const found = this.predicts(n) ? labelTable(this.model, this.#question(n)) : null;
       this.#bars.set(n, found?.values ?? marginal(this.model.mixture, this.state, n));
@@ -75,6 +84,8 @@ export class Beliefs {
 
   /** Bounds of a variable's distribution, or null. */
   bounds(n) {
+    const counted = this.counted(n);
+    if (counted) return counted.interval;
     if (!this.draws.length || this.predicts(n)) return null;
     const tables = this.draws.map(({ joint, state }) => marginal(joint, state, n));
     return bounds(

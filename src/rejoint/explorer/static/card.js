@@ -2,7 +2,7 @@
 // it, the change in points. Rows are toggle buttons; arrow keys move between them.
 
 import { clicked, withPiece } from "./evidence.js";
-import { percent, points } from "./format.js";
+import { count, percent, points } from "./format.js";
 import { h, quiet, setFlag, setText } from "./dom.js";
 import { describeBounds } from "./intervals.js";
 
@@ -123,12 +123,13 @@ export class Card {
       ghost: h("span", { class: "ghost" }),
       bar: h("span", { class: "bar" }),
       range: h("span", { class: "range" }),
+      tick: h("span", { class: "tick", hidden: true }),
       rests: h("span", { class: "quiet" }),
       value: h("span", { class: "value" }),
       move: h("span", { class: "move" }),
       state: h("span", { class: "quiet" }),
     };
-    row.track = h("span", { class: "track", "aria-hidden": "true" }, row.ghost, row.bar, row.range);
+    row.track = h("span", { class: "track", "aria-hidden": "true" }, row.ghost, row.bar, row.range, row.tick);
     row.button = h(
       "button",
       { class: "level", type: "button", "data-level": level, "aria-pressed": "false", tabindex: -1 },
@@ -230,9 +231,11 @@ export class Card {
     const basis = this.app.beliefs.basis(this.n);
     const range = this.app.beliefs.bounds(this.n) ?? basis?.range;
     const top = scaleOf(before, after, basis?.range?.high);
+    const counted = this.app.beliefs.counted(this.n);
     for (const row of this.rows) {
       updateBasis(row, basis);
       updateRow(row, before[row.level], after[row.level], piece, range, top);
+      updateTick(row, counted, top);
     }
     setFlag(this.element, "data-given", piece !== undefined);
     const kind = { in: "given", out: "partly excluded", soft: "weighed" }[piece?.kind] ?? "";
@@ -291,10 +294,17 @@ function updateRange(row, range, top) {
   if (row.range.hidden !== hidden) row.range.hidden = hidden;
   const wide = Math.max((high - low) / top, 0.002);
   const span = hidden ? "" : `translateX(${((100 * low) / top).toFixed(2)}%) scaleX(${wide.toFixed(4)})`;
-  if (row.span === span) return;
-  row.span = span;
-  row.range.style.transform = span;
+  if (row.span !== span) row.range.style.transform = row.span = span;
   row.button.title = hidden ? "" : `${percent(low)} to ${percent(high)}: ${describeRange(range)}`;
+}
+
+/** The counted share, where there is one. */
+function updateTick(row, counted, top) {
+  const share = counted ? counted.counted[row.level] : NaN;
+  row.tick.hidden = !(share <= top);
+  if (row.tick.hidden) return;
+  row.tick.style.transform = `translateX(${((100 * share) / top).toFixed(2)}%) scaleX(0.012)`;
+  row.button.title += `; counted ${percent(share)} of ${count(counted.records[0])}`;
 }
 
 /** The mark of a card in a word or a few. */
@@ -305,6 +315,6 @@ function describeMark({ name, range }) {
 
 /** What a line on a bar is: a credible interval, or what joints with the given tables allow. */
 function describeRange(range) {
-  if (range.draws) return describeBounds(range);
+  if (range.draws !== undefined) return describeBounds(range);
   return range.sharp ? "what any joint with these tables gives" : "no joint with these tables is outside";
 }

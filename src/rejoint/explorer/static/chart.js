@@ -5,7 +5,7 @@ import { s } from "./dom.js";
 
 const ROW = 26;
 
-/** Bars with the prior as a ghost; rows are {label, before, after, low, high, text}. */
+/** Bars with the prior as a ghost; rows are {label, before, after, low, high, tick, text}. */
 export function barChart(rows, { width = 640, title = "", unit = percent, most = 1 } = {}) {
   const left = Math.min(220, width * 0.34);
   const right = 78;
@@ -44,6 +44,15 @@ export function barChart(rows, { width = 640, title = "", unit = percent, most =
             y2: y + 12,
             class: "chart-range",
           }),
+      row.tick >= 0
+        ? s("line", {
+            x1: left + scale(row.tick),
+            x2: left + scale(row.tick),
+            y1: y + 5,
+            y2: y + 19,
+            class: "chart-tick",
+          })
+        : "",
       s("line", { x1: left, x2: left, y1: y + 2, y2: y + 22, class: "chart-axis" }),
       s("text", {
         x: width - right + 70,

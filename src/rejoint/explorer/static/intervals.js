@@ -75,6 +75,7 @@ function quantile({ draws, effective }, q) {
 
 /** "90 % credible interval, worth about 23 of 40 draws". */
 export function describeBounds(found) {
+  if (!found.draws) return `${100 * LEVEL} % interval of count and model together`;
   return `${100 * LEVEL} % credible interval, ${describeWorth(found)}`;
 }
 

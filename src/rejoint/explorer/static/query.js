@@ -1,6 +1,7 @@
 // The query box: a question as text, its answer as a table or a picture.
 
 import { ask } from "./ask.js";
+import { askCounted } from "./counts.js";
 import { barChart, heatMap, room } from "./chart.js";
 import { count, formatInterval, formatNumber, percent, percentInterval, probability } from "./format.js";
 import { describe } from "./evidence.js";
@@ -108,14 +109,25 @@ export class QueryView {
       return;
     }
     try {
-      this.answer = ask(this.app.model, asked, this.evidence);
-      replace(this.body, this.drawn());
-      replace(this.share, shareBar(this.app, this.takeaways()), h("p", {}, this.evidenceButton()));
+      this.show(ask(this.app.model, asked, this.evidence));
+      this.addCounts(this.answer);
     } catch (error) {
       if (!(error instanceof QueryError)) throw error;
       replace(this.body, pointed(error));
       replace(this.share);
     }
+  }
+
+  show(answer) {
+    this.answer = answer;
+    replace(this.body, this.drawn());
+    replace(this.share, shareBar(this.app, this.takeaways()), h("p", {}, this.evidenceButton()));
+  }
+
+  /** Show the answer of count and model together, once rejoint has given it. */
+  async addCounts(answer) {
+    const found = await askCounted(this.app.model, answer);
+    if (found && this.answer === answer) this.show(found);
   }
 
   evidenceButton() {
@@ -182,6 +194,7 @@ export class QueryView {
       return [
         h("p", { class: "single", text: `${middle}${unit ? ` ${unit}` : ""}` }),
         range ? h("p", { class: "note", text: range }) : null,
+        this.answer.counted ? h("p", { class: "note", text: this.besides() }) : null,
       ];
     }
     const picture = this.chart();
@@ -194,6 +207,13 @@ export class QueryView {
         ),
       this.grid(),
     ];
+  }
+
+  /** "counted 58 % of 1,325, model 58 %". */
+  besides() {
+    const { counted, byModel, records } = this.answer;
+    const [one, other] = this.numbers([counted[0], byModel[0]]);
+    return `counted ${one} of ${count(records[0])}, model ${other}`;
   }
 
   /** The ends of each number: of a credible interval, or of what joints with the given tables allow. */
@@ -217,8 +237,12 @@ export class QueryView {
         ...value.rows.map((row) => row.map((i, k) => label(value.positions[k], i))),
       ];
     const { low, high } = this.limits ?? {};
-    const more = low ? ["low", "high"] : [];
-    const ends = (at) => (low ? [low[at], high[at]] : []);
+    const { counted, records } = this.answer;
+    const more = [...(low ? ["low", "high"] : []), ...(counted ? ["counted", "of"] : [])];
+    const ends = (at) => [
+      ...(low ? [low[at], high[at]] : []),
+      ...(counted ? [counted[at], records[at % records.length]] : []),
+    ];
     if (typeof value === "number")
       return [
         [kind, ...more],
@@ -239,13 +263,20 @@ export class QueryView {
     return cells.map((x) => (probable ? percent(x, 2) : formatNumber(x)));
   }
 
+  /** The numbers of a row: the answer with its bounds, then the counted share and of how many. */
+  texts(cells) {
+    if (!this.answer.counted) return this.numbers(cells);
+    const [share, size] = cells.slice(-2);
+    return [...this.numbers(cells.slice(0, -2)), ...this.numbers([share]), count(size)];
+  }
+
   grid() {
     const [header, ...rows] = this.rows();
     const cells = (row) => {
       const labels = row.filter((x) => typeof x !== "number");
       return [
         ...labels.map((x) => h("td", {}, h("bdi", { text: x }))),
-        ...this.numbers(row.slice(labels.length)).map((text) => h("td", { class: "number", text })),
+        ...this.texts(row.slice(labels.length)).map((text) => h("td", { class: "number", text })),
       ];
     };
     const more =
@@ -301,6 +332,7 @@ export class QueryView {
           text: limits ? this.numbers([value[i], limits.low[i], limits.high[i]])[0] : undefined,
           low: limits?.low[i],
           high: limits?.high[i],
+          tick: this.answer.counted?.[i],
         })),
         { title: headline, unit: number, most: kind === "expectation" ? most : 1, width: room() },
       );
