@@ -128,7 +128,8 @@ def _combine(
     notes += describe_lacking(composition.share_lacking(), bool(bound.evidence))
     value, interval = values(table), None
     if level is not None:
-        interval = composition.interval(np.asarray(value), answer.interval, level)
+        given = np.asarray(answer.value, dtype=np.float64), answer.interval
+        interval = composition.interval(np.asarray(value), level, *given)
     number = composition.number
     return replace(
         answer,

@@ -259,44 +259,43 @@ class Composition:
             vectors[n] = vectors[n] * vector if n in vectors else vector
         return float(self._sum(shares, vectors, ()) / self._sum(shares, self._given, ()))
 
-    def interval(self, value: FloatArray, model: Interval | None, level: float) -> Interval:
-        """Interval of a composite answer: that of the cells, and that of the model in its part."""
-        bound, parts = self.bound, self._shrunk
+    def interval(
+        self, value: FloatArray, level: float, model: FloatArray, bounds: Interval | None
+    ) -> Interval:
+        """Interval of a composite answer, widened by that of the model's answer in its part."""
+        bound, parts, given, amounts = self.bound, self._shrunk, self._given, self._asked
         is_mean = bound.query.verb == "E"
-        axes = bound.by if is_mean else bound.asked + bound.by
-        amounts = self._asked
+        axes, over = (bound.by, given) if is_mean else (bound.asked + bound.by, amounts)
+        least, most = 0.0, 1.0
         if is_mean:
             n, variable = bound.asked[0], self.domain[bound.asked[0]]
-            numbers = np.pad(variable.numeric, (0, len(variable) - len(variable.values)))
-            amounts = amounts | {n: amounts.get(n, 1.0) * numbers}
-        given, one = self._given, parts.variance
+            numbers = variable.numeric
+            least, most = float(numbers.min()), float(numbers.max())
+            padded = np.pad(numbers, (0, len(variable) - len(numbers)))
+            amounts = amounts | {n: amounts.get(n, 1.0) * padded}
         squares = {n: v**2 for n, v in amounts.items()}
         mixed = {n: v * given.get(n, 1.0) for n, v in amounts.items()}
-        total = self._sum(parts.shares, given, bound.by)
+        own = parts.variance
+        tails = (1.0 - level) / 2.0, (1.0 + level) / 2.0
         with np.errstate(invalid="ignore", divide="ignore"):
-            variance = self._sum(one, squares, axes) - 2.0 * value * self._sum(one, mixed, axes)
-            variance += value**2 * self._sum(one, {n: v**2 for n, v in given.items()}, bound.by)
-            variance = np.maximum(variance, 0.0) / total**2
-            if model is not None:
-                over = given if is_mean else self._asked
-                share = self._sum(parts.model_part, over, axes) / self._sum(
-                    parts.shares, over, axes
-                )
-                half = (model.high - model.low) / 2.0 / ndtri((1.0 + model.level) / 2.0)
-                variance = variance + (np.nan_to_num(share) * half) ** 2
-            tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+            variance = self._sum(own, squares, axes) - 2.0 * value * self._sum(own, mixed, axes)
+            variance += value**2 * self._sum(own, {n: v**2 for n, v in given.items()}, bound.by)
+            variance = np.maximum(variance, 0.0) / self._sum(parts.shares, given, bound.by) ** 2
             if is_mean:
-                numeric = self.domain[bound.asked[0]].numeric
                 ends = [value + ndtri(tail) * np.sqrt(variance) for tail in tails]
-                low, high = np.clip(ends, numeric.min(), numeric.max())
             else:
                 # Half a record each way, as Jeffreys has it: none of many is not proof of never.
                 worth = value * (1.0 - value) / variance - 1.0
                 worth = np.where(np.isfinite(worth), np.maximum(worth, 0.5), self.number)
-                ends = [
-                    betaincinv(worth * value + 0.5, worth * (1 - value) + 0.5, t) for t in tails
-                ]
-                low, high = np.minimum(ends[0], value), np.maximum(ends[1], value)
+                pair = worth * value + 0.5, worth * (1.0 - value) + 0.5
+                ends = [betaincinv(*pair, tail) for tail in tails]
+            below, above = (np.maximum(away, 0.0) for away in (value - ends[0], ends[1] - value))
+            if bounds is not None:
+                shares = self._sum(parts.shares, over, axes)
+                part = np.nan_to_num(self._sum(parts.model_part, over, axes) / shares)
+                below = np.hypot(below, part * (model - bounds.low))
+                above = np.hypot(above, part * (bounds.high - model))
+        low, high = np.maximum(value - below, least), np.minimum(value + above, most)
         return Interval(np.asarray(low), np.asarray(high), level, 0)
 
     def share_lacking(self) -> float:
