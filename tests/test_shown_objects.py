@@ -37,7 +37,7 @@ def test_a_fit_shows_what_was_done_in_some_ten_lines(fitted):
     assert "Bayes: 500 records for" in shown
     assert f"{fitted.log_likelihood / 500:.4f} per record" in shown
     assert fitted.stop[:60] in shown
-    assert ".pmf.ask('P(asia | smoke)')" in shown
+    assert ".ask('P(asia | smoke)')" in shown
     assert str(fitted) == repr(fitted)
 
 

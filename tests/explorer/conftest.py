@@ -52,7 +52,7 @@ import * as functions from "./functions.js";
 const plain = (_, value) => (ArrayBuffer.isView(value) ? [...value] : value);
 for await (const line of createInterface({ input: process.stdin })) {
   const [name, argument] = JSON.parse(line);
-  process.stdout.write(`${JSON.stringify(functions[name](argument), plain)}\\n`);
+  process.stdout.write(`${JSON.stringify(await functions[name](argument), plain)}\\n`);
 }
 """
 
@@ -168,14 +168,14 @@ def served(tmp_path):
     pytest.importorskip("uvicorn")
     running = []
 
-    def start(plain, keep=None, bound=None):
+    def start(plain, keep=None, bound=None, count=None):
         import socket
 
         from rejoint.explorer.server import application, make_server
 
         own_socket = socket.create_server(("127.0.0.1", 0))
         port = own_socket.getsockname()[1]
-        app = application(plain, "t0ken", port, keep, bound)
+        app = application(plain, "t0ken", port, keep, bound, count)
         server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [own_socket]})
         thread.start()

@@ -1,6 +1,7 @@
 // What the tests ask of the page's scripts in Node: plain data in, plain data out.
 
 import { ask } from "./ask.js";
+import { askCounted, askCounts } from "./counts.js";
 import { Beliefs } from "./beliefs.js";
 import { formatInterval, formatNumber } from "./format.js";
 import { givenRows, writeCell, writeModel } from "./given.js";
@@ -57,4 +58,18 @@ export function given(doc) {
 /** A number of a given table, and one of the model's, as the page writes them. */
 export function cellTexts([number, counted]) {
   return [writeCell(number, counted), writeModel(number, counted)];
+}
+
+/** Bars and an answer of a page to which rejoint sends these replies, evidence or question to JSON. */
+export async function counted([doc, pieces, question, replies]) {
+  globalThis.fetch = async (path, { body }) => ({ ok: body in replies, json: async () => replies[body] });
+  const model = readModel(doc);
+  const beliefs = new Beliefs(model, new Map(pieces));
+  if (doc.can_count) await new Promise((done) => askCounts(model, beliefs.likelihoods, done));
+  const bars = model.variables.map((_, n) => ({
+    bars: beliefs.bars(n),
+    bounds: beliefs.bounds(n),
+    counted: beliefs.counted(n)?.counted ?? null,
+  }));
+  return { bars, answer: await askCounted(model, ask(model, question, new Map())) };
 }

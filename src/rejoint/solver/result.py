@@ -198,6 +198,9 @@ class FitResult:
         >>> data = rj.datasets.asia().sample(2000, random_state=0)
         >>> result = rj.estimate(data, rank=4, random_state=0)
         >>> print(result.ask("P(dysp = yes | smoke = yes)"))
+        P(dysp = yes | smoke = yes) = 0.56... (0.5... to 0.5...); counted 0.558 of 996, model 0.56...
+        In parentheses: 90 % interval of count and model together.
+        The evidence has probability 0.4...
         """
         how: dict[str, Any] = {"bits": bits, "level": level, "random_state": random_state}
         return self.pmf.with_counts(self.counts).ask(text, **how, bound_seconds=bound_seconds)
