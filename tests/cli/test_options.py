@@ -289,7 +289,9 @@ def drawn(run, world):
     return "drawn.rejoint"
 
 
-def test_answers_have_intervals_without_the_data(run, world, drawn):
+def test_answers_have_intervals_without_the_data(run, world):
+    drawn, words = "alone.rejoint", ["fit", "patients.csv", "--rank", 2, "--solver", "bayes"]
+    assert run(*words, "-o", drawn, "--no-counts").exit_code == 0
     wide = run("ask", drawn, "P(lung | smoke = yes)", "--json")
     narrow = run("ask", drawn, "P(lung | smoke = yes)", "--json", "--level", 0.5)
     (low, high), (inner_low, inner_high) = (
@@ -314,9 +316,28 @@ def test_answers_have_intervals_without_the_data(run, world, drawn):
 
 def test_draws_can_be_left_out(run, world):
     words = ["fit", "patients.csv", "-o", "bare.rejoint", "--rank", 2, "--solver", "bayes"]
-    plain = json.loads(run(*words, "--no-draws", "--json").stdout)
+    plain = json.loads(run(*words, "--no-draws", "--no-counts", "--json").stdout)
     assert (plain["draws"], plain["bytes"]) == (0, (world / "bare.rejoint").stat().st_size)
     assert "In parentheses" not in run("ask", "bare.rejoint", "P(lung)").stdout
+
+
+def test_files_have_tables_or_records_to_count(run, world, drawn):
+    asked = ("P(lung = yes | smoke = yes)", "P(lung = yes | smoke = yes, dysp = no)")
+    assert (
+        "tables of one and two variables of 150 records"
+        in run(*("fit", "patients.csv", "-o", "tables.rejoint", "--rank", 2)).stderr
+    )
+    pair, triple = run("ask", "tables.rejoint", *asked).stdout.split("\n\n")
+    assert "; counted " in pair.split("\n")[0]
+    assert "The model answers alone: there are counts of one and two variables" in triple
+    words = ["fit", "patients.csv", "-o", "kept.rejoint", "--rank", 2, "--keep-records"]
+    assert "150 records" in run(*words).stderr
+    assert "; counted " in run("ask", "kept.rejoint", asked[1]).stdout
+    assert run(*words, "--no-counts").exit_code == 2
+    assert run("ask", "kept.rejoint", "P(lung | smoke)", "-o", "counted.csv").exit_code == 0
+    assert list(rows((world / "counted.csv").read_text())[0]) == [
+        *("lung", "smoke", "prob", "low", "high", "counted", "records", "model")
+    ]
 
 
 def test_multiple_imputation(run, world, drawn):

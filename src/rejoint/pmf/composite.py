@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv, gammaln, ndtri
@@ -24,10 +24,12 @@ from scipy.special import betaincinv, gammaln, ndtri
 from rejoint.arrays import BoolArray, FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.language.bind import BoundQuery
-from rejoint.pmf.counts import Counts
 from rejoint.pmf.draws import Interval
 from rejoint.queries.tables import joint_table
 from rejoint.text import plural
+
+if TYPE_CHECKING:
+    from rejoint.pmf.counts import Counts
 
 #: Records that the model may be worth in a cell: from a quarter of one to four million.
 PRECISIONS = 4.0 ** np.arange(-1, 12)
@@ -118,7 +120,7 @@ class Composition:
 
     domain: Domain
     bound: BoundQuery
-    counts: Counts
+    counts: "Counts"
     weights: FloatArray
     factors: Sequence[FloatArray]
 
@@ -174,16 +176,12 @@ class Composition:
     @cached_property
     def number(self) -> FloatArray:
         """Number of records that meet the condition, by the variables tabulated by."""
-        return self._sum(self.counted, self._given, self.bound.by)
-
-    @cached_property
-    def _given(self) -> dict[int, FloatArray]:
-        return dict(self.bound.evidence)
+        return self._sum(self.counted, self.bound.evidence, self.bound.by)
 
     @cached_property
     def _asked(self) -> dict[int, FloatArray]:
         """Evidence and events together."""
-        vectors = self._given | {}
+        vectors = dict(self.bound.evidence)
         for n, meets in self.bound.events.items():
             vectors[n] = vectors[n] * meets if n in vectors else meets
         return vectors
@@ -215,8 +213,12 @@ class Composition:
             counts = fill_rounded(counts, shares)
         met = np.ones(shape[: len(self.rows)])
         for axis, n in enumerate(self.rows):
-            if n in self._given:
-                own = self._given[n][self.kept[n]] if n in self.kept else self._given[n]
+            if n in self.bound.evidence:
+                own = (
+                    self.bound.evidence[n][self.kept[n]]
+                    if n in self.kept
+                    else self.bound.evidence[n]
+                )
                 met = met * own.reshape([-1 if k == axis else 1 for k in range(met.ndim)])
         wanted = met.ravel() > 0.0
         found = shrink(counts, shares, wanted)
@@ -243,7 +245,9 @@ class Composition:
         bound = self.bound
         axes = bound.asked + bound.by
         shares = self._shrunk.shares
-        return self._sum(shares, self._asked, axes), self._sum(shares, self._given, bound.by)
+        return self._sum(shares, self._asked, axes), self._sum(
+            shares, self.bound.evidence, bound.by
+        )
 
     def counted_table(self) -> FloatArray:
         """Counted table, axes as asked and then by; nan in columns without records."""
@@ -254,16 +258,16 @@ class Composition:
 
     def share_with_value(self, has_value: Mapping[int, FloatArray]) -> float:
         """Composite probability that variables have a value, given the condition."""
-        shares, vectors = self._shrunk.shares, dict(self._given)
+        shares, vectors = self._shrunk.shares, dict(self.bound.evidence)
         for n, vector in has_value.items():
             vectors[n] = vectors[n] * vector if n in vectors else vector
-        return float(self._sum(shares, vectors, ()) / self._sum(shares, self._given, ()))
+        return float(self._sum(shares, vectors, ()) / self._sum(shares, self.bound.evidence, ()))
 
     def interval(
         self, value: FloatArray, level: float, model: FloatArray, bounds: Interval | None
     ) -> Interval:
         """Interval of a composite answer, widened by that of the model's answer in its part."""
-        bound, parts, given, amounts = self.bound, self._shrunk, self._given, self._asked
+        bound, parts, given, amounts = self.bound, self._shrunk, self.bound.evidence, self._asked
         is_mean = bound.query.verb == "E"
         axes, over = (bound.by, given) if is_mean else (bound.asked + bound.by, amounts)
         least, most = 0.0, 1.0
@@ -300,7 +304,7 @@ class Composition:
 
     def share_lacking(self) -> float:
         """Share of the records that may meet the condition but lack a value of the question."""
-        met = {n: vector > 0.0 for n, vector in self._given.items()}
+        met = {n: vector > 0.0 for n, vector in self.bound.evidence.items()}
         return self.counts.share_lacking(self.rows + self.cells, met)
 
 
