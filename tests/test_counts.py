@@ -232,6 +232,7 @@ def test_files_keep_rounded_tables_or_the_records(pmf, records, counting, tmp_pa
     assert loaded.ask("P(a = x | b = u)").counted == pytest.approx(
         counting.ask("P(a = x | b = u)").counted, abs=0.02
     )
+    assert loaded.ask("P(a = x | b = u)").notes[-1].startswith("At least ")
     alone = loaded.ask("P(a = x | b = u, c = 1)")
     assert alone.counted is None
     assert "counts of one and two variables" in alone.notes[-1]

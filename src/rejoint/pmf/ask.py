@@ -125,7 +125,8 @@ def _combine(
         if has_value and not table.ndim:
             share = composition.share_with_value(has_value)
             notes += _note_applies(domain, has_value, share, float(table))
-    notes += describe_lacking(composition.share_lacking(), bool(bound.evidence))
+    by_tables = composition.counts.tables is not None and bool(bound.evidence)
+    notes += describe_lacking(composition.share_lacking(), bool(bound.evidence), by_tables)
     value, interval = values(table), None
     if level is not None:
         given = np.asarray(answer.value, dtype=np.float64), answer.interval

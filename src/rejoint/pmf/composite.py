@@ -321,8 +321,10 @@ def fill_rounded(counts: FloatArray, shares: FloatArray) -> FloatArray:
     return np.where(counts > 0.0, counts, np.minimum(shares * rate, 2.0))
 
 
-def describe_lacking(share: float, has_condition: bool) -> tuple[str, ...]:
+def describe_lacking(share: float, has_condition: bool, at_least: bool = False) -> tuple[str, ...]:
     """Say how many records are not in a count, where they are some.
+
+    ``at_least``: those that lack a value of the condition are not known.
 
     Examples
     --------
@@ -332,5 +334,5 @@ def describe_lacking(share: float, has_condition: bool) -> tuple[str, ...]:
     if share < SAID_SHARE:
         return ()
     which = "the records that may meet the condition" if has_condition else "the records"
-    percent = f"{100.0 * share:.2g}"
+    percent = f"{'At least ' * at_least}{100.0 * share:.2g}"
     return (f"{percent} % of {which} lack a value: only the model fills them in.",)

@@ -566,6 +566,9 @@ class LowRankPMF:
     ) -> Answer:
         """Answer a question written in the query language.
 
+        A model with ``counts`` of records, as :func:`rejoint.load` returns that of a fit, answers P
+        and E by the best of count and model; see :meth:`FitResult.ask`.
+
         Parameters
         ----------
         text : str

@@ -505,7 +505,9 @@ def load(
     Returns
     -------
     LowRankPMF, TargetModel, JointImputer or JointRecommender
-        Equal to the saved one bit by bit, with the posterior draws in the file. The file of a
+        Equal to the saved one bit by bit, with the posterior draws in the file. That of a fit
+        (:meth:`FitResult.save`, ``rejoint fit``) has counts of records, so that its ``ask`` answers
+        as that of the result: ``with_counts(None)`` is the joint alone. The file of a
         classifier (:meth:`JointClassifier.save`, ``rejoint fit-target``) is a TargetModel, whose
         ``pmf`` is the joint; those of an imputer (:meth:`JointImputer.save`, ``rejoint impute
         --save``) and of a recommender (:meth:`JointRecommender.save`, ``rejoint fit-ratings``) are
