@@ -276,3 +276,15 @@ def test_counts_of_strangers_are_checked():
     codes = np.array([[5]], np.int32)
     with pytest.raises(ValueError, match="code 5"):
         Counts.of_saved(counts_of_plain({"total": 1.0}, {"record_codes": codes}, domain), domain)
+
+
+def test_fits_that_read_records_in_parts_keep_their_tables(pmf, records):
+    chunks = [records.take(slice(at, at + 300)) for at in (0, 300, 600)]
+    how = {"rank": 2, "solver": "ml", "random_state": 0, "progress": False}
+    scan = rj.scan(lambda: iter(chunks), memory=1)
+    result = rj.estimate(scan, **how)
+    assert result.counts.records is None
+    exact = Counts.of(records).table((0, 1))
+    np.testing.assert_array_equal(result.counts.table((0, 1)), exact)
+    assert result.ask("P(a | b)").counted is not None
+    assert result.saved_counts(records=True).rounding == 5

@@ -24,7 +24,7 @@ MOST_KEPT_CELLS = 2_000_000
 ROUNDING = 5
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Counts:
     """What is counted beside the answers of a model: records, or tables of one and two variables.
 
@@ -55,6 +55,9 @@ class Counts:
     records: BaseRecords | None = None
     tables: Marginals | None = None
     rounding: int = 0
+
+    def __repr__(self) -> str:
+        return f"Counts({self.description})"
 
     @property
     def description(self) -> str:
