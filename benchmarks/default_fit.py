@@ -10,8 +10,6 @@ CPU       seconds of the fit, and over one fit of the largest rank tried (``map`
 answer    log-likelihood per record of the records that judge; "mode" is that of the representative
 hand      with ``--hand``: the best of ranks set by hand, ``map`` with ten random starts, chosen by
           the very records that judge
-members   with ``--members``: the mean of 40 conditional expectations of 8 chains at R, and at 1.6
-          and 2.5 times R: what compaction loses, and what a larger rank would gain
 steps     with ``--steps``: each step of the fit left out: CPU and answer, less those of the default
 """
 
@@ -19,7 +17,6 @@ import argparse
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -29,9 +26,6 @@ from numpy.typing import NDArray
 
 import rejoint as rj
 from rejoint.estimation import Policy
-from rejoint.estimation.data import InMemory
-from rejoint.estimation.gibbs import Bayes, ChainPlan
-from rejoint.estimation.starts import random_model
 
 Array = NDArray[np.float64]
 
@@ -39,15 +33,12 @@ HAND_RANKS = (5, 10, 20, 40, 80, 160)
 
 #: Steps of the default fit, each left out by one number of the policy.
 STEPS: dict[str, dict[str, Any]] = {
-    "one chain in place of eight": {"chains": 1, "few_chains": 1},
-    "chains of one rank alone": {"pooled_errors": -np.inf},
+    "one chain in place of eight": {"chains": 1},
     "no passes after compaction": {"anchored_passes": 0},
-    "twice the rank in place of four times": {"ensemble_classes": 2.0},
+    "twice the rank in place of four times": {"answer_classes": (2.0, 2.0)},
     "no agreement with tables": {"agreement": False},
-    "no division of classes": {"pair_rounds": 0},
-    "no merging of classes": {"merge_cells": 0.0},
-    "no refinement on all records": {"refine_cells": 0.0},
-    "shortest chains alone": {"sweeps_tried": (20,)},
+    "no merging of classes": {"largest_merged": 0},
+    "shortest chains alone": {"chain_sweeps": (20, 20)},
 }
 
 
@@ -90,19 +81,6 @@ def mean_log(pmf: Any, judge: rj.Records) -> float:
     return float(np.mean(pmf.log_prob(judge)))
 
 
-def members(learn: rj.Records, judge: rj.Records, rank: int, sweeps: int) -> float:
-    """Held-out log-likelihood of the mean of the members of chains from random starts."""
-    data, rng = InMemory.of(learn), np.random.default_rng(1)
-    kept, seen = ChainPlan.from_random(rank, sweeps, 8).kept, InMemory.of(judge)
-    logs = []
-    for _ in range(8):
-        chain = Bayes().chain(data, random_model(data, rank, rng), rng)
-        found = list(islice(chain, sweeps))
-        logs += [seen.log_prob(found[sweep].mean) for sweep in kept]
-    mixed = np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))
-    return float(seen.records.weight @ mixed / seen.total)
-
-
 def by_hand(learn: rj.Records, judge: rj.Records) -> tuple[int, float]:
     """The best rank set by hand, and its score: until two in a row are worse."""
     scores: dict[int, float] = {}
@@ -117,28 +95,21 @@ def by_hand(learn: rj.Records, judge: rj.Records) -> tuple[int, float]:
 
 def report(name: str, learn: rj.Records, judge: rj.Records, options: Any) -> Iterator[str]:
     result, cpu = timed(lambda: rj.estimate(learn, random_state=0))
-    curve = result.selection.ensemble
-    plan = curve.plan
-    largest = max(*result.selection.ranks, *curve.ranks, plan.rank)
+    plan = result.selection.plan
+    largest = max(*result.selection.ranks, *result.selection.ensemble.ranks, plan.rank)
     _, full = timed(lambda: rj.estimate(learn, largest, "map", n_init=1, random_state=0))
     answer, mode = mean_log(result.pmf, judge), mean_log(result.pmf.representative, judge)
     apart = result.pmf.log_prob(judge) - result.pmf.representative.log_prob(judge)
     error = float(np.std(apart) / np.sqrt(len(apart)))
     rows = f"{len(learn.codes):,} x {learn.codes.shape[1]}"
-    start = "mode" if plan.at_mode else "random"
     yield (
-        f"{name:12} {rows:13} rank {result.selection.rank:3} R {plan.rank:3} ({start}, "
-        f"{plan.sweeps} sweeps) CPU {cpu:5.1f} s = {cpu / full:4.1f} x {full:.1f} s at {largest}; "
+        f"{name:12} {rows:13} rank {result.selection.rank:3} R {plan.rank:3} ({plan.kind}) "
+        f"CPU {cpu:5.1f} s = {cpu / full:4.1f} x {full:.1f} s at {largest}; "
         f"answer {answer:.4f} mode {mode:.4f} (+- {error:.4f})"
     )
     if options.hand:
         (rank, score), spent = timed(lambda: by_hand(learn, judge))
         yield f"    by hand: rank {rank}, {score:.4f} ({spent:.0f} s)"
-    if options.members:
-        found = [
-            f"{members(learn, judge, round(k * plan.rank), plan.sweeps):.4f}" for k in (1, 1.6, 2.5)
-        ]
-        yield f"    members at 1, 1.6, 2.5 R: {', '.join(found)}"
     if options.steps:
         for text, numbers in STEPS.items():
             policy = replace(Policy(), **numbers)
@@ -151,7 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("sets", nargs="+")
     parser.add_argument("--folder", type=Path, default=Path())
-    for name in ("hand", "members", "steps"):
+    for name in ("hand", "steps"):
         parser.add_argument(f"--{name}", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
