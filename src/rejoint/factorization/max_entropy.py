@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.arrays import FloatArray, sum_to
-from rejoint.factorization.table_goals import CentralGoal, Exact, Goal, Within
+from rejoint.factorization.table_goals import CentralGoal, Exact, Excluded, Goal, Within
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import Layout, Model
 from rejoint.solver.acceleration import mixing_shares
@@ -128,9 +128,10 @@ def _zero_masks(
     found: dict[Subset, NDArray[np.bool_]] = {}
     for goal in goals:
         inside = tuple(n for n in goal.subset if n in cover)
-        if not isinstance(goal, Exact) or not inside:
+        if not isinstance(goal, Exact | Excluded) or not inside:
             continue
-        table = goal.shares.reshape([levels[n] for n in goal.subset])
+        mass = goal.shares if isinstance(goal, Exact) else goal.alive
+        table = mass.reshape([levels[n] for n in goal.subset])
         alive = sum_to(table, goal.subset, cover) > 0
         found[inside] = found[inside] & alive if inside in found else alive
     return found

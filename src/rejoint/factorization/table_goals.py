@@ -196,6 +196,32 @@ class Tilted:
         return table
 
 
+@dataclass(frozen=True, eq=False)
+class Excluded:
+    """The table without cells that are impossible.
+
+    Examples
+    --------
+    >>> Excluded((0,), np.array([1.0, 1.0, 0.0])).aim(np.array([0.25, 0.25, 0.5]), np.zeros(3))
+    array([0.5, 0.5, 0. ])
+    """
+
+    subset: tuple[int, ...]
+    alive: FloatArray
+
+    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the table with zeros, in proportion elsewhere."""
+        left = now * self.alive
+        total = float(left.sum())
+        return left / total if total > 0 else now
+
+
+def _goal_of(moment: Moment) -> Goal:
+    if moment.excludes:
+        return Excluded(moment.variables, (outer_product(moment.vectors).ravel() == 0).astype(float))
+    return Tilted.of(moment)
+
+
 def exact_goals(marginals: Marginals) -> list[Goal]:
     """Goals of tables that can be met: exactly, or within the bounds of their numbers.
 
@@ -220,7 +246,7 @@ def exact_goals(marginals: Marginals) -> list[Goal]:
             numbers = numbers.copy()
             numbers[cells.places] = 0.0
         goals.append(Within(subset, low, high, cells, numbers if width else None))
-    return goals + [Tilted.of(moment) for moment in marginals.moments]
+    return goals + [_goal_of(moment) for moment in marginals.moments]
 
 
 def near_goals(marginals: Marginals, taus: FloatArray | float = POLICY.tau) -> list[Goal]:
@@ -239,7 +265,7 @@ def near_goals(marginals: Marginals, taus: FloatArray | float = POLICY.tau) -> l
         for i, subset in enumerate(marginals.index_subsets)
         if marginals.table_weight[i] > 0
     ]
-    return goals + [Tilted.of(moment) for moment in marginals.moments]
+    return goals + [_goal_of(moment) for moment in marginals.moments]
 
 
 def records_behind(marginals: Marginals) -> FloatArray:

@@ -32,15 +32,16 @@ Array = NDArray[np.float64]
 
 Names = tuple[str, ...]
 
-COUNT_NAMES = {
-    *("count", "counts", "n", "freq", "frequency", "frequencies", "number", "records"),
-    *("size", "len", "weight"),  # pandas, polars, surveys
-}
-SHARE_NAMES = {
-    *("share", "shares", "prob", "probs", "probability", "probabilities", "p"),
-    *("proportion", "proportions", "fraction", "percent", "percentage", "pct"),
-}
-VALUE_NAMES = COUNT_NAMES | SHARE_NAMES | {"value", "values"}
+#: Headers of a column of numbers that say what these are.
+COUNT_NAMES = frozenset(
+    {"count", "counts", "n", "freq", "frequency", "frequencies", "number", "records"}
+    | {"size", "len", "weight"}  # pandas, polars, surveys
+)
+SHARE_NAMES = frozenset(
+    {"share", "shares", "prob", "probs", "probability", "probabilities", "p"}
+    | {"proportion", "proportions", "fraction", "percent", "percentage", "pct", "%"}
+)
+VALUE_NAMES = COUNT_NAMES | SHARE_NAMES | {"value", "values", "obs_value"}
 
 
 @dataclass(frozen=True)
@@ -54,18 +55,16 @@ class LabelledTable:
     names: Names
     labels: tuple[tuple[Hashable, ...] | None, ...]
     values: Array
+    kind: str = "auto"  # counts or shares, where that is known
     whole: bool = False  # the numbers were given as integers
     column: str = ""  # name of their column, which may say what they are
     bounds: tuple[Array, Array] | None = None  # lower and upper bound of every cell
     margins: tuple["LabelledTable", ...] = ()
     total: float | None = None
-    sums: tuple[tuple[NDArray[np.intp], float], ...] = ()  # known sums of unknown cells, by place
-    percent: bool = False  # printed with percent signs
-    digit: float = 0.0  # rounding unit of the numbers: 1, 0.1, ...
-    error: float | None = None  # standard error of a cell (root mean square)
+    rounding: float = 0.0  # how far a number may be from the true one
     noisy: bool = False  # noise was added, so cells may be negative
-    source: str = ""  # file of the table
     records: float | None = None  # number of records behind shares
+    weight: float = 1.0  # how much the table counts in a fit
 
 
 def names_of(key: Any) -> Names:
@@ -131,7 +130,8 @@ def _from_array(names: Names, table: Any) -> LabelledTable:
             f"this one has {values.ndim} for {plural(len(names), 'variable')}."
         )
     whole = np.issubdtype(values.dtype, np.integer)
-    return LabelledTable(names, (None,) * values.ndim, _numbers(values, names), bool(whole))
+    numbers = _numbers(values, names)
+    return LabelledTable(names, (None,) * values.ndim, numbers, whole=bool(whole))
 
 
 def _from_mapping(names: Names, table: Mapping[Any, Any]) -> LabelledTable:
@@ -243,7 +243,8 @@ def _from_cells(
     dense = np.zeros(shape)
     dense.ravel()[index] = _numbers(values, names)
     whole = bool(np.issubdtype(values.dtype, np.integer))
-    return LabelledTable(names, tuple(tuple(a) for a in axes), dense, whole, column)
+    labels_of = tuple(tuple(a) for a in axes)
+    return LabelledTable(names, labels_of, dense, whole=whole, column=column)
 
 
 def _check_once(names: Names, labels: Sequence[Sequence[Any]], index: NDArray[np.intp]) -> None:
@@ -375,10 +376,10 @@ def unit(table: LabelledTable, values: Array, kind: str) -> tuple[float, bool]:
     """
     total = float(np.nansum(values))
     if kind == "auto":
-        kind = _kind(table, total)
+        kind = table.kind if table.kind != "auto" else _kind(table, total)
     if kind == "counts":
         return 1.0, True
-    scale = 100.0 if table.percent or total > 2.0 else 1.0
+    scale = 100.0 if total > 2.0 else 1.0
     slack = ROUNDING * scale + _rounding(table)
     if np.isnan(values).any():  # unknown cells make up the rest
         if total <= scale + slack:
@@ -393,7 +394,7 @@ def unit(table: LabelledTable, values: Array, kind: str) -> tuple[float, bool]:
 
 def _rounding(table: LabelledTable) -> float:
     """Return four standard errors of a sum of rounded numbers."""
-    return 4.0 * table.digit * float(np.sqrt(np.count_nonzero(table.values) / 12.0))
+    return 8.0 * table.rounding * float(np.sqrt(np.count_nonzero(table.values) / 12.0))
 
 
 def _advice(table: LabelledTable) -> str:
@@ -416,7 +417,7 @@ def _kind(table: LabelledTable, total: float) -> str:
     partly = len(known) < table.values.size
     fractions = bool(np.any(known != np.floor(known)))
     one, hundred = abs(total - 1.0) <= ROUNDING, abs(total / 100.0 - 1.0) <= ROUNDING
-    if table.percent or column in SHARE_NAMES or (fractions and one):
+    if column in SHARE_NAMES or (fractions and one):
         return "shares"  # also in a column "freq", which may mean either
     if column in COUNT_NAMES or table.whole:
         return "counts"
@@ -433,7 +434,7 @@ def _kind(table: LabelledTable, total: float) -> str:
 
 
 def weights_of_tables(given: Mapping[Any, float] | float | None, read: "ReadTables") -> Array:
-    """Return one weight for each table: as given, else by its standard error, else 1.
+    """Return one weight for each table: as given, else that of its description.
 
     Examples
     --------
@@ -442,7 +443,7 @@ def weights_of_tables(given: Mapping[Any, float] | float | None, read: "ReadTabl
     >>> weights_of_tables({"b": 3.0}, read)
     array([1., 3.])
     """
-    weight = weights_of_errors(np.array(read.errors))
+    weight = np.array(read.weights)
     if isinstance(given, Mapping):
         position = {frozenset(s): i for i, s in enumerate(read.subsets)}
         for key, value in given.items():
@@ -457,24 +458,6 @@ def weights_of_tables(given: Mapping[Any, float] | float | None, read: "ReadTabl
     return weight
 
 
-def weights_of_errors(errors: Array) -> Array:
-    """Return weights in inverse proportion to the variance of a cell; 1 for the median table.
-
-    Tables without a standard error get weight 1, that of the median table.
-
-    Examples
-    --------
-    >>> weights_of_errors(np.array([0.01, 0.02, np.nan]))
-    array([1.6, 0.4, 1. ])
-    """
-    weight = np.ones(len(errors))
-    there = errors > 0  # false for NaN
-    if there.any():
-        precision = 1.0 / np.square(errors[there])
-        weight[there] = precision / np.median(precision)
-    return weight
-
-
 Subset = tuple[int, ...]
 
 
@@ -483,7 +466,7 @@ class ReadTables:
     """Tables over one domain: axes in index order, and whether each is counts.
 
     ``unknown`` has the cells that were not given, for which ``tables`` have a first guess.
-    ``errors`` has the standard error of a cell of each table, NaN where it is not known.
+    ``rounding`` has how far a number of each table may be from the true one.
     """
 
     domain: Domain
@@ -491,7 +474,8 @@ class ReadTables:
     tables: tuple[Array, ...]
     counted: tuple[bool, ...]
     unknown: tuple[UnknownCells | None, ...]
-    errors: tuple[float, ...]
+    rounding: tuple[float, ...]
+    weights: tuple[float, ...]
 
 
 def read_tables(
@@ -557,7 +541,7 @@ def gather(read: Sequence[LabelledTable], domain: Domain | None, kind: str) -> R
             raise ValueError("No tables are given: moments alone need domain=, for their levels.")
         domain = domain_of(read)
     subsets: dict[Subset, Names] = {}
-    aligned, counted, unknown, errors = [], [], [], []
+    aligned, counted, unknown, rounding = [], [], [], []
     for table in read:
         subset, values = align(table, domain)
         if subset in subsets:
@@ -578,11 +562,10 @@ def gather(read: Sequence[LabelledTable], domain: Domain | None, kind: str) -> R
         aligned.append(values)
         counted.append(is_count)
         unknown.append(cells)
-        raw_total = divisor * float(values.sum())
-        errors.append(np.nan if table.error is None else table.error / raw_total)
-    return ReadTables(
-        domain, tuple(subsets), tuple(aligned), tuple(counted), tuple(unknown), tuple(errors)
-    )
+        rounding.append(table.rounding / divisor)
+    weights = tuple(table.weight for table in read)
+    parts = (tuple(each) for each in (subsets, aligned, counted, unknown, rounding))
+    return ReadTables(domain, *parts, weights)  # type: ignore[arg-type]
 
 
 def domain_of(tables: Sequence[LabelledTable]) -> Domain:
@@ -711,12 +694,6 @@ def unknown_cells(
         axes = [subset.index(n) for n in kept]
         grid = np.moveaxis(np.arange(flat.size).reshape(values.shape), axes, range(len(axes)))
         lines += zip(grid.reshape(claims.size, -1), claims.ravel(), strict=True)
-    if table.sums:
-        index = np.arange(1.0, table.values.size + 1.0).reshape(table.values.shape)
-        place = align(replace(table, values=index), domain)[1].ravel().astype(np.intp) - 1
-        found = np.full(table.values.size, -1)
-        found[place[place >= 0]] = np.flatnonzero(place >= 0)
-        lines += [(found[at], claim) for at, claim in table.sums]
     if table.total is not None:
         lines.append((np.arange(flat.size), table.total))
     elif whole:

@@ -33,7 +33,7 @@ from rejoint.marginals.labelled_table import (
     read_tables,
     weights_of_tables,
 )
-from rejoint.marginals.moments import Moment, read_moments
+from rejoint.marginals.moments import Moment, impossible_moment, read_moments
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
 from rejoint.marginals.suppression import UnknownCells, fill_unknown
 from rejoint.records.infer import Bins, NotApplicable
@@ -42,7 +42,7 @@ from rejoint.records.survey_design import WeightArguments
 from rejoint.text import cite, format_number, plural
 
 if TYPE_CHECKING:
-    from rejoint.marginals.publication import TableFiles
+    from rejoint.marginals.read.table_files import TableFiles
 
 
 class Projectable(Protocol):
@@ -380,6 +380,7 @@ class Marginals:
         moments: Mapping[Any, float] | None = None,
         central: bool = True,
         suppressed: tuple[float, float] | None = None,
+        impossible: Sequence[Mapping[str, Any]] = (),
         rounded: float | str | None = None,
         noisy: bool = False,
     ) -> "Marginals":
@@ -414,6 +415,10 @@ class Marginals:
             Take cells that are NaN as held back, between these bounds (counts of 1 to 4, say;
             the upper one may be infinite): a fit then fills them by what it expects. Without
             this option they are an error.
+        impossible : sequence of mappings, optional
+            Combinations of levels that nobody has: ``[{"age": "0-14", "work": "employed"}]``, with
+            one level or a list of levels for each variable. They have probability zero in every
+            fit.
         rounded : number or str, optional
             Counts were rounded to multiples of this number, up or down at random, so that they are
             less than it away from the true ones; ``"nearest 5"``: to the nearest multiple.
@@ -435,6 +440,7 @@ class Marginals:
         if moments:
             found = read_moments(moments, made.domain, central=central, table_mean=made._mean)
             made = replace(made, moments=found)
+        made = made.excluding(impossible)
         check_covered(made.domain, [*made.index_subsets, *(m.variables for m in made.moments)])
         remark_on_disagreements(made)
         return made
@@ -478,52 +484,79 @@ class Marginals:
         *,
         domain: Domain | None = None,
         table_weight: Mapping[Any, float] | float | None = None,
-        value: str | None = None,
-        totals: str | Sequence[str] | None = None,
-        skip: str | Sequence[str] = (),
+        form: Literal["long", "cross"] | None = None,
+        table: int | None = None,
         sheet: str | None = None,
-        decimal: str | None = None,
+        skip: int | str | Sequence[str] | None = None,
+        header_rows: int | None = None,
+        label_columns: int | None = None,
+        value: str | None = None,
+        where: Mapping[str, str | Sequence[str]] | None = None,
+        drop: str | Sequence[str] = (),
+        totals: str | Sequence[str] | None = None,
+        kind: Literal["counts", "shares", "percent"] | None = None,
+        within: str | Sequence[str] | None = None,
+        names: Sequence[str] | Mapping[str, str] | None = None,
+        missing: Mapping[str, Any] | None = None,
+        decimal: Literal[".", ","] | None = None,
         same: Mapping[str, str] | None = None,
+        collapse: Mapping[str, Mapping[str, Any]] | None = None,
+        impossible: Sequence[Mapping[str, Any]] = (),
         rounded: float | str | None = None,
-        suppressed: str | Sequence[str] | Mapping[str, tuple[float, float]] = (),
-        kind: Literal["auto", "counts", "shares", "percent", "rows", "columns"] = "auto",
         noisy: bool = False,
         delimiter: str | None = None,
         encoding: str | None = None,
     ) -> "Marginals":
         r"""Read published tables: files as they were downloaded, a folder or an archive of them.
 
-        A folder that :meth:`write` wrote is read exactly. Other files may be CSV, TSV, Excel, ODS,
-        SDMX-CSV, JSON-stat or PC-Axis, in long form or as cross-tabulations with titles, several
-        rows of headers, totals and notes; see the page on published tables in the documentation.
-        Totals are recognized by their sums and checked. Marks (``*``, ``..``, ``[c]``, ``<5``,
-        nothing) mean unknown cells, not zero; ``-`` means nil. What can be read in two ways is an
-        error that names both and the option that settles it.
+        A folder that :meth:`write` wrote is read exactly; so are PC-Axis, JSON-stat, SDMX-CSV and
+        TSV of Eurostat. Other text files and workbooks are read in one of two forms: *long*, a
+        column of numbers beside columns of labels, or *cross*, header rows by label columns. What
+        a file does not say is proposed. A proposal that explains every number is used; else the
+        error prints it as text for ``tables.toml``, with what is open marked, which lies beside the
+        files and says the same as these options.
 
         Parameters
         ----------
         paths : path, or sequence of paths
             A folder, a .zip, or files; ``-`` is standard input. gzip is unpacked.
-        domain, table_weight, rounded, noisy
+        domain, table_weight, rounded, noisy, impossible
             As for :meth:`from_tables`.
-        value : str, optional
-            The header of the column of numbers, or which of several numbers for each cell.
-        totals : sequence of str, optional
-            Labels of totals; ``()`` or "none" for none. By default they are found by their sums.
-        skip : sequence of str
-            Columns and rows to leave out, by their labels; a number as text: that many lines at
-            the top.
+        form : {"long", "cross"}, optional
+            The form of a text file or sheet.
+        table : int, optional
+            Which data set of a file that has several, from 1.
         sheet : str, optional
-            The sheet of a workbook, by name or number; all sheets with tables by default.
+            The sheet of a workbook, by name or number.
+        skip : int, or sequence of str, optional
+            That many lines at the top, or lines such as ``["1-4", "40-"]``, to leave out.
+        header_rows, label_columns : int, optional
+            Rows of labels above the numbers, and columns of labels beside them.
+        value : str, optional
+            The column of the numbers.
+        where : mapping of str to labels, optional
+            Labels to keep; a variable of which one is kept is no variable any more.
+        drop : sequence of str
+            Columns, by their header, and labels to leave out.
+        totals : sequence of str, optional
+            Labels that are totals of others; "none" if none is.
+        kind : {"counts", "shares", "percent"}, optional
+            What the numbers are.
+        within : sequence of str, optional
+            Variables within whose levels percentages add up to 100. They are multiplied by the
+            shares of these variables, which another table must have.
+        names : sequence of str, or mapping of str to str, optional
+            Names of the variables in order, or new names for those of the file.
+        missing : mapping of str to what it means, optional
+            What a mark in place of a number means: ``{"-": 0, "x": "unknown", "--": "1..9"}``.
+            ``""`` is an empty cell and, in the long form, a combination without a row.
         decimal : {".", ","}, optional
             The decimal mark; by default what the numbers show.
         same : mapping of str to str, optional
             Variables or levels that are the same: ``{"Men": "Male"}`` writes Male for Men.
-        suppressed : sequence of str, or mapping of str to (least, most)
-            Further marks of unknown cells, with bounds: ``{"x": (1, 4)}``.
-        kind : {"auto", "counts", "shares", "percent", "rows", "columns"}
-            What the numbers are; rows and columns are percentages within these. By default their
-            sums and units say it.
+        collapse : mapping, optional
+            Coarser levels: ``{"Age": {"0-17": ["0-4", "5-17"]}}``; a number in place of the list
+            stands for all levels whose sum is below it.
         delimiter, encoding : str, optional
             Of text files; guessed where not given.
 
@@ -531,7 +564,7 @@ class Marginals:
         --------
         >>> import pathlib, rejoint as rj, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder, "smoke by age.csv")
+        ...     path = pathlib.Path(folder, "t.csv")
         ...     text = "smoke \\ age,young,old,Total\nyes,30,<5,33\nno,20,40,60\n"
         ...     _ = path.write_text(text)
         ...     m = rj.Marginals.read(folder)
@@ -542,28 +575,21 @@ class Marginals:
                [20., 40.]])
         """
         # The reader of published files is a large part of its own: loaded where files are read.
-        from rejoint.marginals.publication import read_files
+        from rejoint.marginals.read.table_files import read_files
 
         written = find_folder(paths)
         if written is not None:
             return cls(**read_folder(written))
-        found = read_files(
-            paths,
-            domain=domain,
-            value=value,
-            totals=totals,
-            skip=skip,
-            sheet=sheet,
+        files = read_files(
+            paths, domain=domain, rounded=rounded, noisy=noisy, same=same, collapse=collapse,
+            delimiter=delimiter, encoding=encoding, form=form, table=table, sheet=sheet, skip=skip,
+            header_rows=header_rows, label_columns=label_columns, value=value, where=where,
+            drop=drop, totals=totals, kind=kind, within=within, names=names, missing=missing,
             decimal=decimal,
-            same=same or {},
-            suppressed=suppressed,
-            kind=kind,
-            noisy=noisy,
-            delimiter=delimiter,
-            encoding=encoding,
         )
         return of_files(
-            found, domain=domain, table_weight=table_weight, rounded=rounded, noisy=noisy
+            files, domain=domain, table_weight=table_weight, rounded=rounded, noisy=noisy,
+            impossible=impossible,
         )
 
     def write(self, folder: str | PathLike[str]) -> None:
@@ -647,6 +673,20 @@ class Marginals:
         """
         return disagreements(self)
 
+    def excluding(self, impossible: Sequence[Mapping[str, Any]]) -> "Marginals":
+        """Return the tables with combinations of levels that nobody has.
+
+        Examples
+        --------
+        >>> m = Marginals.from_tables({"a": {"x": 3, "y": 1}, "b": {"u": 2, "v": 2}})
+        >>> m.excluding([{"a": "y", "b": "v"}]).moments[0].label
+        'a=y, b=v: impossible'
+        """
+        if isinstance(impossible, Mapping):
+            impossible = [impossible]
+        added = tuple(impossible_moment(self, levels) for levels in impossible)
+        return replace(self, moments=(*self.moments, *added)) if added else self
+
     def _mean(self, name: str) -> float | None:
         """Return the mean of a variable from its best table; None where there is none."""
         n = self.domain.index(name)
@@ -671,32 +711,36 @@ class Marginals:
             weights_of_tables(table_weight, read),
             counted=np.array(read.counted, dtype=bool),
             unknown=UnknownCells.together(unknown),
+            rounding=np.array(read.rounding),
         )
 
 
 def of_files(
-    found: "TableFiles",
+    files: "TableFiles",
     *,
     domain: Domain | None = None,
     table_weight: Mapping[Any, float] | float | None = None,
     rounded: float | str | None = None,
     noisy: bool = False,
+    impossible: Sequence[Mapping[str, Any]] = (),
 ) -> Marginals:
     r"""Align tables that were read from files.
 
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from rejoint.marginals.publication import read_files
+    >>> from rejoint.marginals.read.table_files import read_files
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pathlib.Path(folder, "t.csv").write_text("a,count\nx,3\ny,4\n")
     ...     of_files(read_files(folder))["a"]
     array([3., 4.])
     """
-    if table_weight is None or isinstance(table_weight, Mapping):
-        table_weight = {**found.weights, **(table_weight or {})}
-    made = Marginals._of_read(gather(found.tables, domain, "auto"), table_weight)
-    made = replace(made, noisy=noisy, rounding=read_rounding(made, rounded))
+    shared = files.shared
+    rounded = rounded if rounded is not None else shared.get("rounded")
+    made = Marginals._of_read(gather(files.tables, domain, "auto"), table_weight)
+    made = replace(made, noisy=noisy or bool(shared.get("noisy", False)))
+    made = replace(made, rounding=np.maximum(made.rounding, read_rounding(made, rounded)))
+    made = made.excluding([*shared.get("impossible", ()), *impossible])
     check_covered(made.domain, made.index_subsets)
     remark_on_disagreements(made)
     return made

@@ -2,12 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import sum_to
 from rejoint.domain.domain import Domain
+from rejoint.domain.labels import Bin
 from rejoint.text import cite
+
+if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
 
 Array = NDArray[np.float64]
 Key = str | Sequence[str]
@@ -57,6 +63,17 @@ class Moment:
 
     def _key(self) -> tuple[object, ...]:
         return self.variables, tuple(v.tobytes() for v in self.vectors), self.value, self.label
+
+    @property
+    def excludes(self) -> bool:
+        """Whether it says that some combinations of levels have probability zero.
+
+        Examples
+        --------
+        >>> Moment((0,), (np.array([0.0, 1.0]),), 0.0, "a=y: impossible").excludes
+        True
+        """
+        return self.value == 0.0 and all((vector >= 0.0).all() for vector in self.vectors)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -199,3 +216,38 @@ def _check_range(moment: Moment) -> None:
             f"The {moment.label} is given as {moment.value:g}, but with these levels it lies "
             f"between {low:g} and {high:g}: check the number, or the levels' values."
         )
+
+
+def impossible_moment(tables: "Marginals", levels: Mapping[str, Any]) -> Moment:
+    """Return a combination of levels that nobody has, as a moment: its probability is zero.
+
+    Examples
+    --------
+    >>> from rejoint import Marginals
+    >>> m = Marginals.from_tables({"a": {"x": 3, "y": 1}, "b": {"u": 2, "v": 2}})
+    >>> impossible_moment(m, {"b": "v", "a": ["x", "y"]}).vectors
+    (array([1., 1.]), array([0., 1.]))
+    """
+    if not isinstance(levels, Mapping) or not levels:
+        raise TypeError(
+            "impossible= lists combinations of levels, such as "
+            f"[{{'age': '0-14', 'work': 'employed'}}]; got {cite(levels)}."
+        )
+    domain = tables.domain
+    members: dict[int, set[int]] = {}
+    for name, level in levels.items():
+        several = isinstance(level, list | tuple | set) and not isinstance(level, Bin)
+        members[domain.index(name)] = {domain[name].code(x) for x in (level if several else [level])}
+    variables = tuple(sorted(members))
+    vectors = tuple(
+        np.array([float(code in members[n]) for code in range(len(domain[n]))]) for n in variables
+    )
+    label = ", ".join(f"{name}={level}" for name, level in levels.items()) + ": impossible"
+    for i, subset in enumerate(tables.index_subsets):
+        if set(variables) <= set(subset) and tables.unknown_of(i) is None:
+            share = sum_to(tables.shares(i), subset, variables)
+            if Moment(variables, vectors, 0.0, label).expectation(share) > 0:
+                raise ValueError(
+                    f"{label}, but the table of {', '.join(tables.subsets[i])} has records there."
+                )
+    return Moment(variables, vectors, 0.0, label)

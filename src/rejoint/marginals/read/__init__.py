@@ -1,0 +1,1 @@
+"""Published files into tables: structured formats, long and cross forms, descriptions, proposals."""
