@@ -20,6 +20,26 @@ def with_totals(table):
     return np.vstack([wide, wide.sum(axis=0, keepdims=True)])
 
 
+DESCRIPTION = """\
+# What the files do not say themselves. Options are those of rejoint check-tables.
+
+["table1_age_education.csv"]
+names = ["Age", "Education"]
+
+["table2_age_work.tsv"]
+drop = ["%"]
+names = ["Age", "Work"]
+missing = {"-" = 0}
+kind = "counts"
+
+["table6_season_tickets.csv"]
+names = ["Work", "Pass"]
+
+["pass_travel.json"]
+kind = "counts"
+"""
+
+
 def make(folder):
     folder = Path(folder)
     tables = rj.Marginals.read(rj.datasets.town_tables())
@@ -94,6 +114,7 @@ def make(folder):
     rows += [["Work", *passes, "Total"]]
     rows += [[label, *line] for label, line in zip([*work, "Total"], shown, strict=True)]
     (folder / "table6_season_tickets.csv").write_text(lines(rows, ";"))
+    (folder / "tables.toml").write_text(DESCRIPTION)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedModel, read_open, read_saved
 from rejoint.marginals.folder import find_folder
 from rejoint.marginals.marginals import Marginals, of_files
-from rejoint.marginals.publication import KINDS, Reading, read_files
+from rejoint.marginals.read.description import FORMS, KINDS
+from rejoint.marginals.read.interpret import Reading
+from rejoint.marginals.read.table_files import TableFiles, read_files
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, of_saved
@@ -376,58 +378,40 @@ of_survey = partial(_gather, DataReader, "reader", [*_FILE, _WEIGHT, *_SURVEY])
 #: Options of a data file whose rows are not records.
 of_file = partial(_gather, DataReader, "reader", _FILE)
 
+def _several(flag: str, metavar: str, text: str, dest: str | None = None) -> Callback:
+    names = [flag] if dest is None else [flag, dest]
+    return click.option(*names, multiple=True, metavar=metavar, help=text)
+
+
+_MEANINGS = _several(
+    "--missing",
+    "MARK=MEANING",
+    "What a mark in place of a number means: -=0, x=unknown, --=1..9; an empty text: ''=0.",
+)
 _TABLES = [
-    click.option(
-        "--value",
-        metavar="COLUMN",
-        help="The column that holds the numbers, or which number to use where each cell has "
-        "several.",
-    ),
-    click.option(
-        "--totals",
-        multiple=True,
-        metavar="LABEL",
-        help="A label that is a total; none: no label is. By default totals are found by their "
-        "sums.",
-    ),
-    click.option(
-        "--skip",
-        multiple=True,
-        metavar="TEXT|N",
-        help="A column or row to leave out, by its label; a number leaves out that many lines at "
-        "the top.",
-    ),
-    click.option("--sheet", metavar="NAME|N", help="The sheet of a workbook; all by default."),
-    click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        help="Decimal mark; inferred from the numbers by default.",
-    ),
-    click.option(
-        "--same",
-        multiple=True,
-        metavar="A=B",
-        help="Variable or level A of one table is the same as B of the others.",
-    ),
+    click.option("--form", type=click.Choice(FORMS), help="The form of a text file or sheet."),
+    click.option("--table", type=click.IntRange(min=1), help="Which table of a file, from 1."),
+    click.option("--sheet", metavar="NAME|N", help="The sheet of a workbook."),
+    _several("--skip", "N|A-B", "Lines to leave out: that many at the top, or from A to B."),
+    click.option("--header-rows", type=click.IntRange(min=1), help="Rows of labels on top."),
+    click.option("--label-columns", type=click.IntRange(min=1), help="Columns of labels."),
+    click.option("--value", metavar="COLUMN", help="The column of the numbers."),
+    _several("--where", "VARIABLE=LABEL", "A label to keep, of a variable that is left out then."),
+    _several("--drop", "TEXT", "A column, by its header, or a label to leave out."),
+    _several("--totals", "LABEL", "A label that is a total of others; none: no label is."),
+    click.option("--kind", type=click.Choice(KINDS), help="What the numbers are."),
+    _several("--per", "VARIABLE", "Percentages add up to 100 within each level of this variable."),
+    _several("--axis", "NAME|OLD=NEW", "Names of the variables in order, or a new one.", "names"),
+    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark."),
+    _several("--same", "A=B", "Variable or level A of one table is the same as B of the others."),
+    _several("--collapse", "VARIABLE:NEW=A,B", "Levels A and B of a variable become one; NEW=N: "
+             "those whose sum is below N."),
+    _several("--impossible", "V=A,W=B", "Nobody has level A of V and B of W: probability zero."),
     click.option(
         "--rounded",
         metavar="N",
         help="Counts were rounded to multiples of N at random; 'nearest N': to the nearest "
         "multiple.",
-    ),
-    click.option(
-        "--suppressed",
-        multiple=True,
-        metavar="MARK[=LOW..HIGH]",
-        help="A mark of suppressed cells, in addition to the usual ones (., *, <5, ...), and the "
-        "bounds of their numbers.",
-    ),
-    click.option(
-        "--kind",
-        type=click.Choice(KINDS),
-        default="auto",
-        help="What the numbers are: counts, shares, percent, percentages of rows or of columns; "
-        "inferred from their sums by default.",
     ),
     click.option(
         "--noisy", is_flag=True, help="The tables come from a sample, or noise was added to them."
@@ -441,39 +425,60 @@ class TableReader:
 
     Examples
     --------
-    >>> TableReader(same=("Men=Male",), suppressed=("x=1..4",)).options()
-    {'same': {'Men': 'Male'}, 'suppressed': {'x': (1.0, 4.0)}}
+    >>> TableReader(same=("Men=Male",), missing=("x=1..4",)).options()
+    {'same': {'Men': 'Male'}, 'missing': {'x': '1..4'}}
     """
 
-    value: str | None = None
-    totals: Sequence[str] = ()
-    skip: Sequence[str] = ()
+    form: str | None = None
+    table: int | None = None
     sheet: str | None = None
+    skip: Sequence[str] = ()
+    header_rows: int | None = None
+    label_columns: int | None = None
+    value: str | None = None
+    where: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    totals: Sequence[str] = ()
+    kind: str | None = None
+    per: Sequence[str] = ()
+    names: Sequence[str] = ()
     decimal: str | None = None
     same: Sequence[str] = ()
+    collapse: Sequence[str] = ()
+    impossible: Sequence[str] = ()
+    missing: Sequence[str] = ()
     rounded: str | None = None
-    suppressed: Sequence[str] = ()
-    kind: str = "auto"
     noisy: bool = False
     delimiter: str | None = None
     encoding: str | None = None
 
     def options(self) -> dict[str, Any]:
         """Return the options as ``Marginals.read`` takes them."""
-        said: dict[str, Any] = {
+        given: dict[str, Any] = {
             field.name: getattr(self, field.name)
             for field in fields(self)
-            if getattr(self, field.name) not in (None, (), False, "auto")
+            if getattr(self, field.name) not in (None, (), False)
         }
         if self.delimiter == "\\t":
-            said["delimiter"] = "\t"
-        if [text.lower() for text in self.totals] == ["none"]:
-            said["totals"] = ()
-        if self.same:
-            said["same"] = dict(_pair("--same", text, "A=B") for text in self.same)
-        if self.suppressed:
-            said["suppressed"] = dict(map(_mark, self.suppressed))
-        return said
+            given["delimiter"] = "\t"
+        if len(self.skip) == 1 and self.skip[0].isdecimal():
+            given["skip"] = int(self.skip[0])
+        if self.names and all("=" in text for text in self.names):
+            given["names"] = dict(_pair("--axis", text, "OLD=NEW") for text in self.names)
+        for key, form in (("same", "A=B"), ("missing", "MARK=MEANING")):
+            if key in given:
+                given[key] = dict(_pair(f"--{key}", text, form) for text in given[key])
+        if self.where:
+            pairs = [_pair("--where", text, "VARIABLE=LABEL") for text in self.where]
+            given["where"] = {n: [b for a, b in pairs if a == n] for n, _ in pairs}
+        if self.impossible:
+            given["impossible"] = [
+                dict(_pair("--impossible", part, "V=A,W=B") for part in text.split(","))
+                for text in self.impossible
+            ]
+        if self.collapse:
+            given["collapse"] = _collapse(self.collapse)
+        return given
 
     def read(self, *paths: str) -> Marginals:
         """The tables of a folder, of some files, or of one that holds several."""
@@ -481,42 +486,47 @@ class TableReader:
 
     def read_with_readings(self, *paths: str) -> tuple[Marginals, tuple[Reading, ...]]:
         """The tables, and how each was understood; nothing of this for a written folder."""
+        made, files = self.read_with_files(*paths)
+        return made, files.readings
+
+    def read_with_files(self, *paths: str) -> tuple[Marginals, TableFiles]:
+        """The tables, and what was read from their files."""
         given: Any = paths[0] if len(paths) == 1 else list(paths)
-        said = self.options()
+        options = self.options()
         if find_folder(given) is not None:
-            return Marginals.read(given, **said), ()
-        rounded = said.pop("rounded", None)
-        found = read_files(given, **said)
-        return of_files(found, rounded=rounded, noisy=self.noisy), found.readings
+            return Marginals.read(given), TableFiles(())
+        impossible = options.pop("impossible", ())
+        files = read_files(given, **options)
+        made = of_files(files, rounded=self.rounded, noisy=self.noisy, impossible=impossible)
+        return made, files
 
 
 def _pair(option: str, text: str, form: str) -> tuple[str, str]:
-    name, found, rest = text.partition("=")
+    name, found, rest = text.rpartition("=") if option == "--missing" else text.partition("=")
     if not found or not rest.strip():
         raise click.UsageError(f"{option} {text}: write {form}.")
     return name.strip(), rest.strip()
 
 
-def _mark(text: str) -> tuple[str, tuple[float, float]]:
-    mark, found, rest = text.rpartition("=")
-    if not found or not mark:
-        return text, (0.0, float("inf"))
-    low, _, high = rest.partition("..")
-    try:
-        return mark, (float(low or 0.0), float(high or "inf"))
-    except ValueError:
-        raise click.UsageError(
-            f"--suppressed {text}: write MARK=LOW..HIGH, such as x=1..4."
-        ) from None
+def _collapse(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    collapse: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, _, rest = text.partition(":")
+        group, members = _pair("--collapse", rest, "VARIABLE:NEW=A,B")
+        listed = [part.strip() for part in members.split(",")]
+        below = numbers_of(listed) if len(listed) == 1 else None
+        collapse.setdefault(name.strip(), {})[group] = below[0] if below else listed
+    return collapse
 
 
 def of_tables(callback: Callback) -> Callback:
     """Options of published tables, which become ``table_reader``; above options of data files.
 
-    ``--delimiter`` and ``--encoding`` are those of both, where a command reads records too.
+    ``--missing``, ``--delimiter`` and ``--encoding`` are those of both, where a command reads records
+    too.
     """
     there = {param.name for param in getattr(callback, "__click_params__", [])}
-    options = [*_TABLES, *([] if "delimiter" in there else _TEXT)]
+    options = [*_TABLES, *([] if "delimiter" in there else [_MEANINGS, *_TEXT])]
     return _gather(TableReader, "table_reader", options, callback)
 
 

@@ -495,7 +495,7 @@ class Marginals:
         drop: str | Sequence[str] = (),
         totals: str | Sequence[str] | None = None,
         kind: Literal["counts", "shares", "percent"] | None = None,
-        within: str | Sequence[str] | None = None,
+        per: str | Sequence[str] | None = None,
         names: Sequence[str] | Mapping[str, str] | None = None,
         missing: Mapping[str, Any] | None = None,
         decimal: Literal[".", ","] | None = None,
@@ -542,7 +542,7 @@ class Marginals:
             Labels that are totals of others; "none" if none is.
         kind : {"counts", "shares", "percent"}, optional
             What the numbers are.
-        within : sequence of str, optional
+        per : sequence of str, optional
             Variables within whose levels percentages add up to 100. They are multiplied by the
             shares of these variables, which another table must have.
         names : sequence of str, or mapping of str to str, optional
@@ -584,7 +584,7 @@ class Marginals:
             paths, domain=domain, rounded=rounded, noisy=noisy, same=same, collapse=collapse,
             delimiter=delimiter, encoding=encoding, form=form, table=table, sheet=sheet, skip=skip,
             header_rows=header_rows, label_columns=label_columns, value=value, where=where,
-            drop=drop, totals=totals, kind=kind, within=within, names=names, missing=missing,
+            drop=drop, totals=totals, kind=kind, per=per, names=names, missing=missing,
             decimal=decimal,
         )
         return of_files(

@@ -193,6 +193,8 @@ class TableArray:
         Powers of ten by which numbers are to be multiplied, likewise.
     totals : mapping
         For each axis the labels that the format itself calls totals of others.
+    parts : mapping
+        For each axis the labels that the format says others consist of.
     missing : mapping
         What the format says of marks.
     flags : mapping
@@ -215,13 +217,14 @@ class TableArray:
     units: Mapping[str, str] = None  # type: ignore[assignment]
     scales: Mapping[str, int] = None  # type: ignore[assignment]
     totals: Mapping[str, Sequence[str]] = None  # type: ignore[assignment]
+    parts: Mapping[str, Mapping[str, Sequence[str]]] = None  # type: ignore[assignment]
     missing: Mapping[str, Bounds] = None  # type: ignore[assignment]
     flags: Mapping[str, int] = None  # type: ignore[assignment]
     form: str = ""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("units", "scales", "totals", "missing", "flags"):
+        for name in ("units", "scales", "totals", "parts", "missing", "flags"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, {})
 

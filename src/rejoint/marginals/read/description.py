@@ -45,7 +45,7 @@ class Description:
         Labels that are totals of others; ``("none",)`` where none is.
     kind : {"counts", "shares", "percent"}
         What the numbers are.
-    within : sequence of str
+    per : sequence of str
         The variables within whose levels percentages add up to 100.
     names : sequence of str, or mapping
         Names of the variables in order, or new names for those of the file.
@@ -68,7 +68,7 @@ class Description:
     drop: tuple[str, ...] = ()
     totals: tuple[str, ...] | None = None
     kind: str | None = None
-    within: tuple[str, ...] | None = None
+    per: tuple[str, ...] | None = None
     names: tuple[str, ...] | Mapping[str, str] | None = None
     missing: Mapping[str, Bounds] = field(default_factory=dict)
     decimal: str | None = None
@@ -173,6 +173,9 @@ def _names(key: str, value: Any, where: str) -> Any:
 def _missing(key: str, value: Any, where: str) -> dict[str, Bounds]:
     if not isinstance(value, Mapping):
         raise _error(key, value, where, "give what each mark means, such as {'-': 0}")
+    for mark, bounds in value.items():
+        if bounds == OPEN:
+            raise ValueError(f"{where}{key} of {cite(mark)} is still {cite(OPEN)}: write what it means.")
     return {str(mark): read_bounds(bounds, f"{where}{key}: ") for mark, bounds in value.items()}
 
 
@@ -203,7 +206,7 @@ def read_bounds(value: Any, where: str = "") -> Bounds:
 _CHECKS: dict[str, Any] = {
     **dict.fromkeys(("header_rows", "label_columns", "table"), _whole),
     **dict.fromkeys(("sheet", "value"), _text),
-    **dict.fromkeys(("drop", "totals", "within"), _texts),
+    **dict.fromkeys(("drop", "totals", "per"), _texts),
     **dict.fromkeys(("records", "weight"), _positive),
     **{"form": _one_of(*FORMS), "kind": _one_of(*KINDS), "decimal": _one_of(".", ",")},
     **{"skip": _skip, "where": _where, "names": _names, "missing": _missing},
@@ -282,7 +285,7 @@ def _quote(text: str) -> str:
 def _toml(value: Any, key: str = "") -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_quote(k)} = {_toml(v, key)}" for k, v in value.items()) + "}"
-    if key == "missing":
+    if key == "missing" and isinstance(value, tuple):
         low, high = value
         if low == high:
             return f"{low:g}"

@@ -147,16 +147,21 @@ def _select(
         raise ValueError(f"{array.where} has one number and no variable of two levels.")
     if isinstance(told.names, Mapping):
         renamed = tuple(told.names.get(name, name) for name in array.names)
-        totals = {told.names.get(name, name): known for name, known in array.totals.items()}
-        array = replace(array, names=renamed, totals=totals)
+        array = _rename(array, renamed)
     elif told.names is not None:
         if len(told.names) != len(array.names):
             raise ValueError(f"{array.where}: names= has {plural(len(told.names), 'name')}, but "
                              f"there are {plural(len(array.names), 'variable')}: "
                              f"{'; '.join(show(labels, 3) for labels in array.labels)}.")
-        totals = {new: array.totals.get(old, ()) for old, new in zip(array.names, told.names, strict=True)}
-        array = replace(array, names=tuple(told.names), totals=totals)
+        array = _rename(array, tuple(told.names))
     return array, tuple(reversed(left_out))
+
+
+def _rename(array: TableArray, names: tuple[str, ...]) -> TableArray:
+    pairs = list(zip(array.names, names, strict=True))
+    totals = {new: array.totals.get(old, ()) for old, new in pairs}
+    parts = {new: array.parts.get(old, {}) for old, new in pairs}
+    return replace(array, names=names, totals=totals, parts=parts)
 
 
 def _is_count_unit(unit: str) -> bool:
@@ -197,25 +202,32 @@ class _Work:
             if absent := sorted(told - every):
                 raise ValueError(f"{self.array.where}: totals= names {cite(absent[0])}, which is no "
                                  "label." + nearest(absent[0], sorted(every)))
-        called = []
         for a, (name, labels) in enumerate(zip(self.array.names, self.array.labels, strict=True)):
-            said = set(self.array.totals.get(name, ()))
+            said = {*self.array.totals.get(name, ()), *self.array.parts.get(name, {})}
             words = {label for label in labels if _TOTAL.fullmatch(label.lower())}
             known = [i for i, t in enumerate(labels) if (t in told if told is not None else t in said | words)]
             core = [i for i in range(len(labels)) if i not in known]
             if len(core) < 1 or len(labels) < 2:
                 known, core = [], list(range(len(labels)))
             self.axes[a] = _Axis(core, sums=known)
-            called.append(known)
+        failed = []
         for a, axis in enumerate(self.axes):
             for i in list(axis.sums):
                 if axis.total is None and self._is_sum(a, i, axis.core):
                     axis.total = i
-                elif self._members(a, i, axis.core) is None:
-                    raise self._failed(a, i)
+                elif not self._is_told_sum(a, i) and self._members(a, i, axis.core) is None:
+                    failed.append((a, i))
             axis.sums = [i for i in axis.sums if i != axis.total]
         if told is None:
             self._ask_about_sums()
+        if failed and not self.proposal.open:
+            raise self._failed(*failed[0])
+
+    def _is_told_sum(self, a: int, i: int) -> bool:
+        """Return whether a label is the sum of the labels that the format says it consists of."""
+        labels = self.array.labels[a]
+        parts = self.array.parts.get(self.array.names[a], {}).get(labels[i], ())
+        return bool(parts) and self._is_sum(a, i, [labels.index(part) for part in parts])
 
     def _line(self, a: int, i: int | Sequence[int]) -> FloatArray:
         """Return cells of an axis, without what other axes count twice: (labels, lines)."""
@@ -402,7 +414,7 @@ class _Work:
         known = values[np.isfinite(values)]
         if not known.size:
             raise ValueError(f"{array.where}: none of its cells is known.")
-        self.within: tuple[str, ...] = told.within or ()
+        self.within: tuple[str, ...] = told.per or ()
         if told.kind == "counts":
             return "counts"
         unit = array.units.get("", "").lower()
@@ -410,10 +422,10 @@ class _Work:
         whole = bool((known == np.floor(known)).all())
         for size, kind in ((100.0, "percent"), (1.0, "shares")):
             within = self._sums_to(values, size)
-            if within is None or (told.within is not None and set(within) != set(told.within)):
+            if within is None or (told.per is not None and set(within) != set(told.per)):
                 continue
             if told.kind == kind or says_share or not whole:
-                self.within = told.within if told.within is not None else within
+                self.within = told.per if told.per is not None else within
                 return kind
             if not _is_count_unit(unit):
                 self.proposal.ask("kind", OPEN, f"counts or percent: the numbers add up to {size:g}")
@@ -511,7 +523,7 @@ class _Work:
             marks=marks,
             flags=array.flags,
         )
-        settled = replace(self.told, kind=kind, within=self.within or None,
+        settled = replace(self.told, kind=kind, per=self.within or None,
                           missing={m: b for m, b in bounds.items()})
         return Draft(replace(self.proposal, description=settled), reading, table, self.within)
 

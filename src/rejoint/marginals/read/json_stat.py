@@ -64,7 +64,9 @@ def _read(where: str, part: Mapping[str, Any]) -> TableArray:
     dimensions = part["dimension"]
     ids = [str(key) for key in part.get("id") or dimensions["id"]]
     sizes = [int(size) for size in part.get("size") or dimensions["size"]]
-    if len(ids) != len(sizes) or min(sizes, default=0) < 1:
+    if len(ids) != len(sizes):  # dimensions of one category are left out by some
+        sizes = [len((dimensions[key].get("category") or {}).get("index") or [0]) for key in ids]
+    if min(sizes, default=0) < 1:
         raise KeyError("id and size")
     check_size(where, sizes)
     role = part.get("role") or dimensions.get("role") or {}
@@ -84,8 +86,12 @@ def _read(where: str, part: Mapping[str, Any]) -> TableArray:
         if key in measures[:1]:
             measure = name
     values, codes_of, marks = _values(part, prod(sizes))
-    totals = {
-        name: tuple(codes[parent] for parent in category.get("child") or {} if parent in codes)
+    parts = {
+        name: {
+            codes[parent]: [codes[str(child)] for child in children if str(child) in codes]
+            for parent, children in (category.get("child") or {}).items()
+            if parent in codes
+        }
         for name, (codes, category) in zip(names, axes, strict=True)
     }
     return TableArray(
@@ -99,7 +105,7 @@ def _read(where: str, part: Mapping[str, Any]) -> TableArray:
         measure=measure,
         units=units,
         scales=scales,
-        totals=totals,
+        parts=parts,
         missing=dict.fromkeys(marks, (0.0, np.inf)),
         form="JSON-stat",
         notes=tuple(str(part[key]) for key in ("label", "source") if part.get(key)),

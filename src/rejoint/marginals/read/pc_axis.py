@@ -16,6 +16,7 @@ _KEYWORD = re.compile(
     r'\s*([A-Z][A-Z0-9_.-]*)\s*(?:\[\s*"?([\w-]+)"?\s*\])?\s*(?:\(((?:\s*"[^"]*"\s*,?)*)\))?\s*='
 )
 _VALUE = re.compile(r'(?:[^";]|"[^"]*")*;?')
+_LINE = re.compile(r'(?s:.*?);[ \t]*(?=[\r\n]|$)')  # where quotes do not come in pairs
 _QUOTED = re.compile(r'"([^"]*)"\s*(,?)')
 _TOKEN = re.compile(r'"[^"]*"|[^\s,;"]+')
 #: What the format says of its symbols: nil is zero, dots stand for numbers that are not given.
@@ -35,7 +36,9 @@ def read_pc_axis(source: Source, encoding: str | None = None) -> TableArray:
     with source.open() as file:
         content = read_all(file, source.name)
     text = _decode(content, encoding)
-    said, data = _statements(text)
+    said, data = _statements(text, _VALUE)
+    if data is None:
+        said, data = _statements(text, _LINE)
     stub, heading = (_texts(said.get((key, ""), "")) for key in ("STUB", "HEADING"))
     names = [*stub, *heading]
     if not names or data is None:
@@ -56,13 +59,15 @@ def read_pc_axis(source: Source, encoding: str | None = None) -> TableArray:
     measure = _first(said, "CONTVARIABLE")
     units = {of: _joined(value) for (key, of), value in said.items() if key == "UNITS"}
     totals: dict[str, tuple[str, ...]] = {}
+    parts: dict[str, dict[str, list[str]]] = {}
     for name, known in zip(names, labels, strict=True):
-        total = _joined(said.get(("ELIMINATION", name), ""))
-        tree = _QUOTED.findall(said.get(("HIERARCHIES", name), "").replace(":", ","))
-        parents = [parent for (parent, _), _ in zip(tree[1::2], tree[2::2], strict=False)]
         codes = dict(zip(_texts(said.get(("CODES", name), "")), known, strict=False))
-        called = [codes.get(t, t) for t in dict.fromkeys([total, *parents])]
-        totals[name] = tuple(t for t in called if t in known)
+        total = _joined(said.get(("ELIMINATION", name), ""))
+        totals[name] = tuple(t for t in [codes.get(total, total)] if t in known)
+        for pair in re.findall(r'"([^"]*)"\s*:\s*"([^"]*)"', said.get(("HIERARCHIES", name), "")):
+            parent, child = (codes.get(t, t) for t in pair)
+            if parent in known and child in known:
+                parts.setdefault(name, {}).setdefault(parent, []).append(child)
     return TableArray(
         source.name,
         tuple(names),
@@ -74,6 +79,7 @@ def read_pc_axis(source: Source, encoding: str | None = None) -> TableArray:
         measure=measure if measure in names else "",
         units=units,
         totals=totals,
+        parts=parts,
         missing=_SYMBOLS | {_first(said, "DATASYMBOLNIL") or "-": (0.0, 0.0)},
         form="PC-Axis",
         notes=tuple(filter(None, (_first(said, "TITLE"), _first(said, "UNITS")))),
@@ -92,14 +98,21 @@ def _decode(content: bytes, encoding: str | None) -> str:
     return content.decode("cp1252", errors="replace")
 
 
-def _statements(text: str) -> tuple[dict[tuple[str, str], str], str | None]:
+def _statements(
+    text: str, to_end: re.Pattern[str]
+) -> tuple[dict[tuple[str, str], str], str | None]:
     """Return the statements before the data, by keyword and name, and the data."""
     said: dict[tuple[str, str], str] = {}
     at = 0
-    while found := _KEYWORD.match(text, at):
+    while at < len(text):
+        found = _KEYWORD.match(text, at)
+        if found is None:  # no statement: what follows its end may be one
+            skipped = to_end.match(text, at)
+            at = max(at + 1, skipped.end() if skipped else at)
+            continue
         if found[1] == "DATA":
             return said, text[found.end() :]
-        value = _VALUE.match(text, found.end())
+        value = to_end.match(text, found.end())
         at = found.end() if value is None else value.end()
         if not found[2]:  # other languages repeat all of it
             of = [quoted for quoted, _ in _QUOTED.findall(found[3] or "")]
@@ -153,6 +166,8 @@ def _spread_keys(
 ) -> list[str]:
     """Return all cells of a sparse file; rows that are not listed are zero."""
     places = []
+    given = [of for key, of in said if key == "KEYS"]
+    order = [stub.index(of) for of in (given if set(given) == set(stub) else stub)]
     for name, known in zip(stub, labels, strict=False):
         codes = _texts(said.get(("CODES", name), "")) or known
         by_code = {key: i for i, key in enumerate(codes)}
@@ -168,7 +183,8 @@ def _spread_keys(
     seen: set[int] = set()
     for start in range(0, len(tokens), step):
         try:
-            at = [p[tokens[start + i].strip('"').strip()] for i, p in enumerate(places)]
+            keys_of = [token.strip('"').strip() for token in tokens[start : start + keys]]
+            at = [places[k][keys_of[order.index(k)]] for k in range(keys)]
         except KeyError as error:
             raise ValueError(f"{where}: DATA has the key {cite(error.args[0])}, which is no value.")
         row = int(np.ravel_multi_index(at, shape[:keys])) if keys else 0

@@ -34,7 +34,7 @@ from rejoint.marginals.read.sdmx import (
     read_eurostat_tsv,
     read_sdmx_csv,
 )
-from rejoint.messages import Argument, Message, remark
+from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.records.delimited import numbers_of
 from rejoint.records.files import Source
 from rejoint.text import cite, nearest, plural, show
@@ -246,7 +246,7 @@ def _raise_open(drafts: Sequence[Draft]) -> None:
         texts.append(write_description(name, description, proposal.open))
         options |= dict.fromkeys(proposal.open)
     text = "\n".join(texts)
-    listed = ", ".join(str(Argument(key)) for key in options)
+    listed = join_messages([Argument(key) for key in options], ", ")
     first = waiting[0].reading.where
     reasons = "; ".join(f"{key}: {why}" for key, why in waiting[0].proposal.open.items())
     more = f" ({plural(len(waiting) - 1, 'file')} more like this.)" if len(waiting) > 1 else ""
@@ -255,7 +255,7 @@ def _raise_open(drafts: Sequence[Draft]) -> None:
             "{where} does not say all that is needed: {reasons}.{more} Write this to {file} beside "
             "the files, with what is marked by # decided, or give {options}:\n\n{text}",
             where=first, reasons=_Plain(reasons), more=more, file=FILE, text=_Plain(text),
-            options=_Plain(listed),
+            options=listed,
         ),
         text,
     )
@@ -309,7 +309,7 @@ def _set_names(draft: Draft, names: Names) -> None:
     )
     draft.table = replace(table, names=names, margins=margins)
     draft.within = tuple(new.get(name, name) for name in draft.within)
-    settled = replace(draft.proposal.description, names=names, within=draft.within or None)
+    settled = replace(draft.proposal.description, names=names, per=draft.within or None)
     if ", sheet " in draft.reading.where:
         settled = replace(settled, sheet=draft.reading.where.rpartition(", sheet ")[2].strip("'"))
     elif ", table " in draft.reading.where:
