@@ -12,7 +12,7 @@ from rejoint.explorer import document
 from rejoint.explorer.open import Opened
 from rejoint.explorer.page_tables import MOST_GIVEN_CELLS, plain_as_read
 from rejoint.io.fit_notes import fit_notes
-from rejoint.marginals.publication import read_files
+from rejoint.marginals.read.table_files import read_files
 from rejoint.pmf.table_as_read import list_as_read
 
 expect = pytest.importorskip("playwright.sync_api").expect

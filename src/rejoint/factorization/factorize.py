@@ -28,6 +28,7 @@ from rejoint.factorization.fit_tables import (
     lift_seen,
     make_result,
 )
+from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.max_entropy import (
     CompletionProblem,
@@ -53,6 +54,7 @@ from rejoint.factorization.table_goals import (
     Within,
     contradictions,
     exact_goals,
+    exclude_impossible,
     infer_rounding,
     near_goals,
 )
@@ -61,6 +63,7 @@ from rejoint.identifiability.assessment import assess_tables
 from rejoint.identifiability.certificate import certificate_of
 from rejoint.marginals.compare import SAME, expected_distance
 from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.moments import Moment
 from rejoint.messages import Progress, join_messages, remark
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
@@ -166,6 +169,7 @@ def factorize(
     options: dict[str, Any] = {"start": start, "n_init": n_init, "weighting": weighting}
     with Progress(progress) as report, one_blas_thread():
         session = Session(np.random.default_rng(random_state), report)
+        possible = _without_impossible(marginals)
 
         def fit() -> FitResult:
             options["n_init"] = check_positive_int("n_init", n_init)
@@ -177,11 +181,13 @@ def factorize(
                 rank_given = _rank_of_all_tables(marginals, rank, smooth)
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
-                return _fit_smooth(marginals, rank, solver, start, weighting, session)
+                return _fit_smooth(possible, rank, solver, start, weighting, session)
             untold = rank == "auto" and solver == "auto" and start is None and loss is None
             if untold and weighting == "equal":
                 return complete_tables(marginals, session)
-            return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
+            divergence = loss is not None or solver == "kl" or isinstance(solver, Kl)
+            held = possible if divergence else marginals
+            return _fit_identified(held, rank, solver, session, loss=loss, **options)
 
         def fit_and_attach() -> FitResult:
             attach = partial(_attach_tables, marginals, said)
@@ -233,13 +239,31 @@ def _update(
     return update_older(marginals, places), text
 
 
+def _without_impossible(marginals: Marginals | AllTables) -> Any:
+    """The tables without what is said of impossible combinations, which hold in the end."""
+    if isinstance(marginals, AllTables):
+        return marginals
+    kept = tuple(moment for moment in marginals.moments if not moment.excludes)
+    return replace(marginals, moments=kept) if len(kept) < len(marginals.moments) else marginals
+
+
 def _attach_tables(marginals: Marginals | AllTables, said: str, result: FitResult) -> FitResult:
     """The result, whose model knows the tables that it was fitted to."""
+    if isinstance(marginals, Marginals) and any(
+        moment.excludes and moment.expectation(result.pmf.marginal(_names(marginals, moment))) > 0
+        for moment in marginals.moments
+    ):
+        pmf = exclude_impossible(result.pmf, marginals).with_tables(marginals)
+        result = replace(result, pmf=pmf, classes_are_groups=False)
     if said:
         result = replace(result, choice=join_messages([said, result.choice]))
     if result.pmf.tables is not None or isinstance(marginals, AllTables):
         return result
     return replace(result, pmf=result.pmf.with_tables(marginals))
+
+
+def _names(marginals: Marginals, moment: Moment) -> list[str]:
+    return [marginals.domain.names[n] for n in moment.variables]
 
 
 def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:

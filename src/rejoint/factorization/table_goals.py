@@ -19,6 +19,7 @@ from rejoint.marginals.compare import SAME, disagreements, is_rounding
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.suppression import UnknownCells, meet_sums
+from rejoint.pmf.pmf import LowRankPMF
 
 
 class Goal(Protocol):
@@ -371,3 +372,41 @@ def contradictions(marginals: Marginals) -> list[tuple[tuple[str, ...], tuple[st
         if not is_rounding(marginals, entry):
             found.append((entry.first, entry.second, entry.distance))
     return found
+
+
+def exclude_impossible(pmf: LowRankPMF, marginals: Marginals) -> LowRankPMF:
+    """Return a model without combinations of levels that are declared to be impossible.
+
+    Outside of a box ``A x B`` is either not ``A``, or ``A`` and not ``B``: every class becomes one
+    for each of these parts.
+
+    Examples
+    --------
+    >>> m = Marginals.from_tables({"a": [1, 1], "b": [1, 1]}, impossible=[{"a": 1, "b": 1}])
+    >>> p = LowRankPMF([1.0], [[[0.5], [0.5]], [[0.5], [0.5]]], m.domain)
+    >>> exclude_impossible(p, m).marginal(["a", "b"]).round(3)
+    array([[0.333, 0.333],
+           [0.333, 0.   ]])
+    """
+    weights, factors = pmf.weights, list(pmf.factors)
+    for moment in marginals.moments:
+        if not moment.excludes:
+            continue
+        parts = []
+        for last in range(len(moment.variables)):
+            part = list(factors)
+            for k, (n, vector) in enumerate(zip(moment.variables, moment.vectors, strict=True)):
+                inside = vector > 0
+                if k <= last:
+                    part[n] = part[n] * (inside if k < last else ~inside)[:, None]
+            parts.append(part)
+        size = len(moment.variables)
+        factors = [np.hstack([part[n] for part in parts]) for n in range(len(factors))]
+        mass = np.prod([columns.sum(axis=0) for columns in factors], axis=0)
+        alive = mass * np.tile(weights, size) > 0
+        weights = (mass * np.tile(weights, size))[alive]
+        factors = [columns[:, alive] / columns[:, alive].sum(axis=0) for columns in factors]
+    total = float(weights.sum())
+    if not total > 0:
+        raise ValueError("impossible= leaves nothing: the combinations have all probability.")
+    return LowRankPMF(weights / total, factors, pmf.domain)

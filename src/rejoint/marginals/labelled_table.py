@@ -35,13 +35,14 @@ Names = tuple[str, ...]
 #: Headers of a column of numbers that say what these are.
 COUNT_NAMES = frozenset(
     {"count", "counts", "n", "freq", "frequency", "frequencies", "number", "records"}
-    | {"size", "len", "weight"}  # pandas, polars, surveys
 )
+#: Those of pandas, polars and surveys, which in files may mean something else.
+FRAME_COUNT_NAMES = COUNT_NAMES | {"size", "len", "weight"}
 SHARE_NAMES = frozenset(
     {"share", "shares", "prob", "probs", "probability", "probabilities", "p"}
     | {"proportion", "proportions", "fraction", "percent", "percentage", "pct", "%"}
 )
-VALUE_NAMES = COUNT_NAMES | SHARE_NAMES | {"value", "values", "obs_value"}
+VALUE_NAMES = FRAME_COUNT_NAMES | SHARE_NAMES | {"value", "values", "obs_value"}
 
 
 @dataclass(frozen=True)
@@ -419,7 +420,7 @@ def _kind(table: LabelledTable, total: float) -> str:
     one, hundred = abs(total - 1.0) <= ROUNDING, abs(total / 100.0 - 1.0) <= ROUNDING
     if column in SHARE_NAMES or (fractions and one):
         return "shares"  # also in a column "freq", which may mean either
-    if column in COUNT_NAMES or table.whole:
+    if column in FRAME_COUNT_NAMES or table.whole:
         return "counts"
     if one or (fractions and hundred):
         return "shares"

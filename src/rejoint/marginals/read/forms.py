@@ -114,6 +114,7 @@ class _Layout:
 
     def propose(self) -> None:
         """Find header rows, label columns and the form, as far as they are not told."""
+        self._told_rows = self.told.header_rows
         start, header = self._find_header()
         self.notes += [" ".join(filter(None, row)) for _, row in self.rows[:start]]
         self.head = [list(row) for _, row in self.rows[start : start + header]]
@@ -122,7 +123,7 @@ class _Layout:
         self._split_notes()
         if not self.body:
             raise ValueError(f"{self.where} has a header but no rows of numbers.")
-        if self.told.form != "long":
+        if self.told.form != "long" and self._told_rows is None:
             self._find_column_numbers()
         columns = list(zip(*(row for _, row in self.body), strict=True))
         if len(self.head) == 1 and self._number_column(columns) is not None:
@@ -144,7 +145,7 @@ class _Layout:
             first = 0 if told.skip is not None else next(iter(wide), 0)
             if told.header_rows or told.form == "long":
                 return first, told.header_rows or 1
-        numbers = [k for k in wide if any(self.kinds(cell) == "n" for cell in self.rows[k][1][1:])]
+        numbers = [k for k in wide if any(map(self._is_in_table, self.rows[k][1][1:]))]
         if not numbers:
             raise ValueError(
                 f"{self.where} has no table: none of its lines has a label and a number beside it."
@@ -153,15 +154,31 @@ class _Layout:
         first = data
         while first - 1 in wide and self._is_next(first - 1):
             first -= 1
-        if first == data or not self.rows[data][1][0]:
-            data += 1  # a row of numbers or years without words above it is the header
+        above = [cell for cell in self.rows[data - 1][1][1:] if cell] if data > first else []
+        is_below = not self.rows[data][1][0] and len(set(above)) < len(self.rows[data][1]) - 1
+        if first == data or is_below:
+            data += 1  # numbers or years without words above them, or below a heading
         header = told.header_rows or data - first
         self.proposal.description = replace(told, header_rows=header)
+        labels = [cell for cell in self.rows[data - 1][1][1:] if cell]
+        numbers = [found.value for cell in labels if (found := read_number(cell))]
+        if told.header_rows is None and any(not 1000 <= x <= 2999 for x in numbers):
+            line = self.rows[data - 1][0]
+            self.proposal.ask("header_rows", header, f"line {line} has numbers: is it the header?")
         return first, header
 
+    def _is_in_table(self, cell: str) -> bool:
+        """Return whether a cell is a number, or a mark that is no word."""
+        kind = self.kinds(cell)
+        return kind == "n" or (kind == "m" and not any(map(str.isalnum, cell)))
+
     def _is_next(self, k: int) -> bool:
-        """Return whether no blank line follows a row: titles stand apart from headers."""
-        return self.rows[k + 1][0] - self.rows[k][0] == 1 or not self.rows[k][1][0]
+        """Return whether a row is of the header: no blank line follows it, or it is as wide."""
+        (line, row), (below, cells) = self.rows[k], self.rows[k + 1]
+        skipped = lines_of(self.told.skip or ())
+        gap = below - line - 1 - sum(min(z, below - 1) - max(a, line + 1) + 1
+                                     for a, z in skipped if a < below and z > line)
+        return gap <= 0 or not row[0] or 2 * sum(map(bool, row)) > sum(map(bool, cells))
 
     def _drop_columns(self) -> None:
         dropped = [
@@ -208,7 +225,8 @@ class _Layout:
         line, row = self.body[0]
         numbers = [found.value for cell in row[1:] if (found := read_number(cell))]
         steps = {b - a for a, b in zip(numbers, numbers[1:], strict=False)}
-        if len(numbers) > 2 and len(numbers) == len(row) - 1 and steps == {1.0} and numbers[0] < 3:
+        is_label = row[0] and read_number(row[0].strip("()")) is None
+        if not is_label and len(numbers) > 2 and len(numbers) == len(row) - 1 and steps == {1.0} and numbers[0] < 3:
             lines = (*(self.told.skip or ()), str(line))
             self.proposal.ask("skip", lines, f"line {line} numbers the columns")
 
@@ -269,6 +287,8 @@ class _Layout:
         """Ask about columns that repeat others in codes, as variables of their own."""
         header = self.head[-1]
         if self.told.form == "long":
+            if self.told.value not in header:
+                return
             columns = [c for c, n in zip(columns, header, strict=True) if n != self.told.value]
             header = [n for n in header if n != self.told.value]
             labels = len(columns)

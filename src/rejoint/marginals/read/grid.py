@@ -24,6 +24,8 @@ WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".px", ".json", *WORKBOOKS)
 
 _LINES_OF_GUESS = 400
+#: Rows in which a number must have occurred.
+_FIRST_ROWS = 2_000
 
 
 @dataclass(frozen=True)
@@ -107,9 +109,16 @@ def read_grid(
         dialect = Dialect(dialect.encoding, guess)
     rows: list[list[str]] = []
     numbers: list[int] = []
+    seen = False
     for line, row in read_rows(source, dialect):
         if told and line == 1:
             continue
+        seen = seen or any(cell[:1].isdigit() for cell in row[1:])
+        if len(rows) == _FIRST_ROWS and not seen:
+            raise ValueError(f"{source.name} has no table: none of its first {line:,} lines has a "
+                             "label and a number beside it.")
+        if not len(rows) % _FIRST_ROWS:
+            check_size(source.name, [len(rows) * len(row) * 4])  # texts take more than numbers
         rows.append([cell.lstrip("\ufeff") for cell in row] if line == 1 else row)
         numbers.append(line)
     return Grid(source.name, rows, numbers)

@@ -419,7 +419,7 @@ class _Work:
             return "counts"
         unit = array.units.get("", "").lower()
         says_share = array.percent or any(p.strip() in _SHARE_UNITS for p in unit.split(","))
-        whole = bool((known == np.floor(known)).all())
+        whole = array.digits == 0 and bool((known == np.floor(known)).all())
         for size, kind in ((100.0, "percent"), (1.0, "shares")):
             within = self._sums_to(values, size)
             if within is None or (told.per is not None and set(within) != set(told.per)):

@@ -131,7 +131,7 @@ def read_files(
     _number_unnamed(drafts)
     tables = [_renamed(draft, same) for draft in drafts]
     _check_used(same, tables, drafts)
-    tables = [_collapsed(table, collapse) for table in tables]
+    tables = list(_collapsed(tables, collapse))
     tables = list(_make_joint(drafts, tables))
     _check_variables(drafts, tables, domain)
     return TableFiles(tuple(_typed(tables, domain)), tuple(d.reading for d in drafts), shared)
@@ -348,11 +348,24 @@ def _check_used(
                          + nearest(unused[0], sorted(map(str, known))))
 
 
-def _collapsed(table: LabelledTable, collapse: Mapping[str, Any]) -> LabelledTable:
-    """Return a table with coarser levels of some variables."""
-    for name in set(collapse) & set(table.names):
-        table = collapse_axis(table, name, collapse[name])
-    return table
+def _collapsed(
+    tables: Sequence[LabelledTable], collapse: Mapping[str, Mapping[str, Any]]
+) -> Iterator[LabelledTable]:
+    """Yield tables with coarser levels of some variables; each level must be in one of them."""
+    known: dict[str, set[str]] = {}
+    for table in tables:
+        for name, labels in zip(table.names, table.labels, strict=True):
+            known.setdefault(name, set()).update(map(str, labels or ()))
+    for name, groups in collapse.items():
+        listed = [str(x) for m in groups.values() if not isinstance(m, int | float) for x in m]
+        absent = [x for x in listed if x not in known.get(name, ())]
+        if name not in known or absent:
+            what = f"level {cite(absent[0])} of {cite(name)}" if absent else f"variable {cite(name)}"
+            raise ValueError(f"collapse: no table has the {what}.")
+    for table in tables:
+        for name in [name for name in collapse if name in table.names]:
+            table = collapse_axis(table, name, collapse[name])
+        yield table
 
 
 def collapse_axis(table: LabelledTable, name: str, groups: Mapping[str, Any]) -> LabelledTable:
@@ -371,11 +384,7 @@ def collapse_axis(table: LabelledTable, name: str, groups: Mapping[str, Any]) ->
     for group, members in groups.items():
         if isinstance(members, int | float) and not isinstance(members, bool):
             members = [x for x, size in zip(labels, sizes, strict=True) if size < members]
-        absent = [str(x) for x in members if str(x) not in new]
-        if absent:
-            raise ValueError(f"collapse: {cite(name)} has no level {cite(absent[0])}."
-                             + nearest(absent[0], labels))
-        new |= {str(x): str(group) for x in members}
+        new |= {str(x): str(group) for x in members if str(x) in new}
     levels = list(dict.fromkeys(new[x] for x in labels))
     adds = np.zeros((len(levels), len(labels)))
     adds[[levels.index(new[x]) for x in labels], range(len(labels))] = 1.0
