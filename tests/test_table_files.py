@@ -1,10 +1,9 @@
-"""Tables in files: layouts, numbers as printed, totals, marks, faults in words, round trips."""
+"""Tables in files: layouts, numbers as printed, faults in words, round trips."""
 
 import gzip
 import json
 import os
-import sys
-import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.marginals import Marginals
 from rejoint.marginals import folder as folders
-from rejoint.marginals.sheet import read_cell
+from rejoint.marginals.read.cells import meaning_of, read_number
 
 COUNTS = np.array([[30.0, 10.0, 5.0], [20.0, 40.0, 15.0]])
 
@@ -23,13 +22,13 @@ LAYOUTS = {
     "no,young,20\nno,mid,40\nno,old,15\n",
     "corner.csv": "smoke \\ age,young,mid,old\nyes,30,10,5\nno,20,40,15\n",
     "equals.csv": "smoke,age=young,age=mid,age=old\nyes,30,10,5\nno,20,40,15\n",
-    "smoke__age.csv": "smoke,young,mid,old\nyes,30,10,5\nno,20,40,15\n",
-    "smoke by age.tsv": "smoke\tyoung\tmid\told\nyes\t30\t10\t5\nno\t20\t40\t15\n",
+    "heading.csv": "Smokers\n,age,,\nsmoke,young,mid,old\nyes,30,10,5\nno,20,40,15\n",
+    "tabs.tsv": "smoke \\ age\tyoung\tmid\told\nyes\t30\t10\t5\nno\t20\t40\t15\n",
     "semicolon.csv": "smoke \\ age;young;mid;old\nyes;30;10;5\n\nno;20;40;15\n",
     "totals.csv": "smoke \\ age,young,mid,old,Total\nyes,30,10,5,45\nno,20,40,15,75\n"
     "Total,50,50,20,120\n",
     "quoted.csv": '"smoke \\ age","young","mid","old"\n"yes","30","10","5"\n"no","20","40","15"\n',
-    "bom.csv": "\ufeff# a comment, with a comma\nsmoke \\ age,young,mid,old\n"
+    "bom.csv": "\ufeff# a title, with a comma\nsmoke \\ age,young,mid,old\n"
     "yes,30,10,5\nno,20,40,15\n",
 }
 
@@ -42,84 +41,60 @@ def put(folder, name, text):
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_every_layout_gives_the_same_table(tmp_path, name):
-    m = Marginals.read(put(tmp_path, name, LAYOUTS[name]))
+    m = Marginals.read(put(tmp_path, name, LAYOUTS[name]), kind="counts")
     assert m.domain.names == ("smoke", "age")
     assert m.domain["age"].levels == ("young", "mid", "old")
     np.testing.assert_array_equal(m["smoke", "age"], COUNTS)
-    assert m.counted.all()
 
 
-def test_gzip_and_standard_input(tmp_path, monkeypatch):
-    data = gzip.compress(LAYOUTS["corner.csv"].encode())
-    (tmp_path / "t.csv.gz").write_bytes(data)
-    np.testing.assert_array_equal(Marginals.read(tmp_path)["smoke", "age"], COUNTS)
-    with open(tmp_path / "t.csv.gz", "rb") as file:
-        monkeypatch.setattr(sys, "stdin", type("In", (), {"buffer": file}))
-        np.testing.assert_array_equal(Marginals.read("-")["smoke", "age"], COUNTS)
-    (tmp_path / "t.csv.gz").write_bytes(data[:-12])
-    with pytest.raises(ValueError, match=r"t\.csv\.gz: the gzip file is cut short or corrupt"):
-        Marginals.read(tmp_path)
-
-
-def test_three_variables_with_outer_labels_printed_once(tmp_path):
-    text = "sex,smoke \\ age,young,old\nf,yes,1,2\n,no,3,4\nm,yes,5,6\n,no,7,8\n"
-    m = Marginals.read(put(tmp_path, "t.csv", text))
-    assert m.subsets == (("sex", "smoke", "age"),)
-    np.testing.assert_array_equal(m["sex", "smoke", "age"].ravel(), np.arange(1.0, 9.0))
-
-
-def test_a_folder_of_tables_with_different_totals(tmp_path):
-    put(tmp_path, "t10.csv", "b,c,count\nu,1,50\nu,2,10\nv,1,20\nv,2,20\n")
-    put(tmp_path, "t9.csv", "a,b,percent\nx,u,30\nx,v,30\ny,u,30\ny,v,10\n")
-    put(tmp_path, "notes.md", "not a table")
-    m = Marginals.read(tmp_path)
-    assert m.subsets == (("a", "b"), ("b", "c"))  # t9 before t10
-    assert list(m.counted) == [False, True]
-    assert m.totals.tolist() == pytest.approx([1.0, 100.0])
-    assert m.domain["c"].levels == (1, 2)  # labels that are all whole numbers are numbers
-    again = Marginals.read([tmp_path / "t9.csv", tmp_path / "t10.csv"])
-    np.testing.assert_array_equal(again.flat, m.flat)
-
-
-def test_one_long_file_holds_several_tables(tmp_path):
-    text = "a,b,c,n\nx,u,,30\nx,v,,10\ny,u,,20\ny,v,,40\n,u,1,25\n,u,2,25\n,v,1,30\n,v,2,20\n"
-    m = Marginals.read(put(tmp_path, "all.csv", text))
-    assert m.subsets == (("a", "b"), ("b", "c"))
-    np.testing.assert_array_equal(m["c", "b"], [[25, 30], [25, 20]])
+def test_gzip_and_archives(tmp_path):
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
+        file.write(LAYOUTS["totals.csv"])
+    assert Marginals.read(tmp_path)["smoke", "age"].tolist() == COUNTS.tolist()
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("inside/t.csv", LAYOUTS["totals.csv"])
+        archive.writestr("readme.md", "no table")
+    assert Marginals.read(tmp_path / "all.zip")["smoke", "age"].tolist() == COUNTS.tolist()
 
 
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        *(("7", 7), ("1,234", 1234), ("1 234 567", 1234567), ("12.5%", 12.5), ("12.5 %", 12.5)),
-        *(("1e3", 1000), (".5", 0.5), ("-3", -3), ("\u22123", -3), ("1,234.5", 1234.5)),
+        *(("12", 12), ("1,234", 1234), ("1 234", 1234), ("1\u00a0234", 1234), ("12.5%", 12.5)),
+        *((" 7 ", 7), ("7*", 7), ("7 p", 7), ("7 [note 2]", 7), ("\u22127", -7), ("1e3", 1000)),
+        *(("12,34,567", 1234567), ("1,234.5", 1234.5), ("3\u00b9", 3), ("5 (b)", 5)),
     ],
 )
 def test_numbers_as_people_write_them(text, value):
-    assert read_cell(text).value == value
+    assert read_number(text).value == value
+
+
+@pytest.mark.parametrize("text", ["2005TI", "(10)", "1-4", "15-24", "1,23", "many", "", "1e999"])
+def test_what_is_no_number(text):
+    assert read_number(text) is None
 
 
 @pytest.mark.parametrize(
     ("text", "bounds"),
     [
-        *(("<5", (0, 4)), ("< 5", (0, 4)), ("<=4", (0, 4)), ("≤4", (0, 4)), ("1-4", (1, 4))),
-        *(("<0.5", (0, 0.5)), ("*", (0, np.inf)), (".", (0, np.inf)), ("", (0, np.inf))),
-        *(("c", (0, np.inf)), ("NA", (0, np.inf)), ("..", (0, np.inf))),
+        *(("<5", (0, 4)), ("< 5", (0, 4)), ("<=4", (0, 4)), ("\u22644", (0, 4))),
+        *(("*", (0, np.inf)), ("[c]", (0, np.inf)), ("NA", (0, np.inf)), ("..", (0, np.inf))),
+        *(("-", None), ("", None), ("--", None), (".", None), ("many", None)),
     ],
 )
-def test_marks_of_cells_that_were_held_back(text, bounds):
-    cell = read_cell(text)
-    assert not cell.known
-    assert (cell.low, cell.high) == bounds
+def test_marks_have_one_meaning_or_are_asked_about(text, bounds):
+    assert meaning_of(text, {}) == bounds
 
 
 def test_decimal_commas(tmp_path):
     text = "a \\ b;u;v\nx;12,5 %;37,5 %\ny;25 %;25 %\n"
     m = Marginals.read(put(tmp_path, "t.csv", text))
     np.testing.assert_allclose(m["a", "b"], [[0.125, 0.375], [0.25, 0.25]])
-    text = "a \\ b;u;v\nx;1.250;2.000,5\ny;25;25\n"
-    m = Marginals.read(put(tmp_path, "t.csv", text), decimal=",", kind="counts")
-    assert m["a", "b"][0].tolist() == [1250.0, 2000.5]
+    text = "a \\ b;u;v\nx;1.250;2.000\ny;2.500;2.500\n"
+    with pytest.raises(ValueError, match="numbers such as 9.132 may be 9132 or about 9"):
+        Marginals.read(put(tmp_path, "t.csv", text))
+    m = Marginals.read(tmp_path, decimal=",", kind="counts")
+    assert m["a", "b"][0].tolist() == [1250.0, 2000.0]
 
 
 def test_shares_rounded_to_a_digit_need_not_add_up(tmp_path):
@@ -127,45 +102,21 @@ def test_shares_rounded_to_a_digit_need_not_add_up(tmp_path):
     share = np.array([3.4] * 10 + [2.0] * 33) / 100
     rounded = np.round(100 * share)
     assert abs(rounded.sum() - 100) > 1
-    rows = "".join(f"{i},{value:.0f}\n" for i, value in enumerate(rounded))
+    rows = "".join(f"a{i},{value:.0f}\n" for i, value in enumerate(rounded))
     m = Marginals.read(put(tmp_path, "t.csv", "a,percent\n" + rows))
     np.testing.assert_allclose(m["a"], rounded / rounded.sum())
 
 
-def test_comments_say_kind_records_weight_and_standard_error(tmp_path):
-    put(tmp_path, "a.csv", "# kind: percent\n# records: 500\n# weight: 2\na,n\nx,40\ny,60\n")
-    put(tmp_path, "b.csv", "# standard error: 0.01\na,b,share\nx,u,.4\ny,v,.6\n")
-    put(tmp_path, "c.csv", "a,c,share,se\nx,u,.4,.02\ny,v,.6,.02\n")
+def test_weights_and_records_of_a_description(tmp_path):
+    put(tmp_path, "a.csv", "a,percent\nx,40\ny,60\n")
+    put(tmp_path, "b.csv", "a,b,share\nx,u,.4\nx,v,0\ny,u,0\ny,v,.6\n")
+    put(tmp_path, "tables.toml", '["a.csv"]\nrecords = 500\nweight = 2\n')
     m = Marginals.read(tmp_path)
     np.testing.assert_allclose(m["a"], [200, 300])
-    assert list(m.counted) == [True, False, False]
-    # One over the variance, set beside the middle of the two that are known: 1.6 and 0.4.
-    np.testing.assert_allclose(m.table_weight, [2.0, 1.6, 0.4])
-    m = Marginals.read(tmp_path, table_weight={("a", "c"): 7.0})
-    np.testing.assert_allclose(m.table_weight, [2.0, 1.6, 7.0])
-
-
-@pytest.mark.filterwarnings("ignore:.*the numbers add up to 100:rejoint.Remark")
-def test_totals_are_checked(tmp_path):
-    text = "a \\ b,u,v,Total\nx,30,10,40\ny,20,40,65\nTotal,50,50,100\n"
-    with pytest.warns(
-        rj.Remark, match=r"total of a='y' is given as 65, but its cells add up to 60"
-    ):
-        m = Marginals.read(put(tmp_path, "t.csv", text))
-    assert m.total("a", "b") == 100
-    rounded = "a \\ b,u,v,Total\nx,33.3,33.3,66.7\ny,33.3,0.0,33.3\nTotal,66.7,33.3,100\n"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Marginals.read(put(tmp_path, "t.csv", rounded))
-
-
-@pytest.mark.filterwarnings("ignore:.*the numbers add up to 100:rejoint.Remark")
-def test_all_may_be_a_level(tmp_path):
-    text = "who \\ cover,none,some,all\nx,30,10,5\ny,20,40,15\n"
-    assert Marginals.read(put(tmp_path, "t.csv", text)).domain["cover"].levels[2] == "all"
-    text = "who \\ cover,none,some,all\nx,30,10,40\ny,20,40,60\n"
-    m = Marginals.read(put(tmp_path, "t.csv", text))
-    assert m.domain["cover"].levels == ("none", "some")
+    assert list(m.counted) == [True, False]
+    np.testing.assert_allclose(m.table_weight, [2.0, 1.0])
+    m = Marginals.read(tmp_path, table_weight={("a", "b"): 7.0})
+    np.testing.assert_allclose(m.table_weight, [2.0, 7.0])
 
 
 def test_totals_give_what_was_held_back(tmp_path):
@@ -175,33 +126,23 @@ def test_totals_give_what_was_held_back(tmp_path):
     assert len(m.unknown) == 1
 
 
-def test_marks_with_bounds(tmp_path):
-    text = "a \\ b,u,v\nx,30,#\ny,20,40\n"
-    with pytest.raises(ValueError, match=r"line 2, cell a='x', b='v': '#' is neither a number"):
-        Marginals.read(put(tmp_path, "t.csv", text))
-    m = Marginals.read(tmp_path, suppressed={"#": (1, 4)})
+def test_unknown_marks_are_asked_about(tmp_path):
+    path = put(tmp_path, "t.csv", "a \\ b,u,v,Total\nx,30,#,34\ny,20,40,60\n")
+    with pytest.raises(ValueError, match="columns with words such as '#' among the numbers"):
+        Marginals.read(path)
+    m = Marginals.read(path, missing={"#": (1, 4)})
     assert m.unknown.low.tolist() == [1.0]
-    assert 1.0 <= m["a", "b"][0, 1] <= 4.0
-    m = Marginals.read(tmp_path, suppressed="#")
-    assert m.unknown.high.tolist() == [np.inf]
-
-
-def test_shares_leave_the_rest_to_what_is_not_known(tmp_path):
-    text = "a \\ b,u,v\nx,50 %,* \ny,20 %,20 %\n"
-    m = Marginals.read(put(tmp_path, "t.csv", text))
-    np.testing.assert_allclose(m["a", "b"], [[0.5, 0.1], [0.2, 0.2]])
+    assert m["a", "b"][0, 1] == pytest.approx(4.0)
 
 
 def test_noise_may_be_negative_on_request(tmp_path):
     text = "a \\ b,u,v\nx,30.5,-1.5\ny,20,81\n"
     with pytest.raises(ValueError, match=r"got -1.5; .*not negative. Use noisy=True"):
-        Marginals.read(put(tmp_path, "t.csv", text))
-    m = Marginals.read(tmp_path, noisy=True)
+        Marginals.read(put(tmp_path, "t.csv", text), kind="counts")
+    m = Marginals.read(tmp_path, kind="counts", noisy=True)
     assert m["a", "b"][0, 1] == -1.5
     result = rj.factorize(m, rank=1, n_init=1, random_state=0)
     assert np.isfinite(result.error)
-    with pytest.raises(ValueError, match="some cells are negative"):
-        rj.factorize(m, rank=1, solver="kl")
 
 
 @pytest.mark.parametrize(
@@ -209,31 +150,23 @@ def test_noise_may_be_negative_on_request(tmp_path):
     [
         ("", r"t\.csv is empty: a table needs a header and rows"),
         ("a,b,count\n", r"t\.csv has a header but no rows"),
-        ("a,b,count\nx,u,1\nx,v\n", r"line 3: 2 cells, but the header \(line 1\) has 3"),
-        ("a,b\nx,u\n", r"which column holds the numbers\? Its header is 'a', 'b'"),
-        ("a,b,count\nx,u,many\n", r"line 2, cell a='x', b='u': 'many' is neither a number"),
-        ("a,b,count\nx,u,1e999\n", r"line 2, cell a='x', b='u': '1e999' is neither a number"),
-        ("a,b,count\nx,u,1\nx,u,2\n", r"line 3: the cell a='x', b='u' was given on line 2"),
-        ("a,a,count\nx,u,1\n", r"two columns are called 'a'"),
-        ("a,,count\nx,u,1\n", r"column 2 has no name"),
-        ("a,b,count\n,,3\n", r"line 2: no variable has a label"),
-        ("a \\ b,u,v\n,1,2\n", r"line 2: the label of 'a' is empty"),
-        ("a \\ b,u,\nx,1,2\n", r"column 3 has no label of 'b'"),
-        ("a \\ b,u,v,Total,All\nx,1,2,3,3\n", r"'b' has two totals, 'Total' and 'All'"),
-        ("a \\ b,u,v\nx,*,*\n", r"none of its cells is known, nor any total: leave it out"),
-        ("a \\ b,u,v\nx,0,0\n", r"is empty: all its cells are zero"),
-        ("a \\ b,u,v\nx,60%,40%\ny,30%,70%\n", r"Each level of 'a' adds up to 100 by itself"),
-        ("a,count,se\nx,1,-2\n", r"line 2: '-2' is not a standard error"),
-        ("# weight: much\na,count\nx,1\n", r"'# weight: much' must give a number"),
-        ("# kind: odds\na,count\nx,1\n", r"'# kind: odds' must say counts, shares or percent"),
+        ("a,b\nx,u\n", r"none of its lines has a label and a number beside it"),
+        ("a,b,count\nx,u,1\nx,u,2\n", r"the cell a='x', b='u' is given twice"),
+        ("a,a,count\nx,u,1\ny,v,2\nx,v,2\n", r"column 1 has a name that another one has"),
+        ("a,,count\nx,u,1\nx,v,2\n", r"column 2 has no name"),
+        ("a,b,count\n,v,3\nx,y,4\nx,v,4\n", r"line 2: the label of 'a' is empty"),
+        ("a \\ b,u,v\nx,*,*\n", r"no column right of the first 3 has numbers"),
+        ("a \\ b,u,v\nx,0,0\ny,0,0\n", r"is empty: all its cells are zero"),
+        ("a \\ b,u,v\nx,60%,40%\ny,30%,70%\n", r"add up to 100 within each level of 'a'"),
         ('a,count\n"x,1\n', r"line 2: .*Quotes must come in pairs"),
         ("a,count\nx\x00,1\n", r"contains zero bytes, so it is not text"),
     ],
 )
 def test_faults_are_told_in_words(tmp_path, text, words):
     put(tmp_path, "t.csv", text)
+    options = {"kind": "counts"} if "0,0" in text else {}
     with pytest.raises(ValueError, match=words):
-        Marginals.read(tmp_path / "t.csv")
+        Marginals.read(tmp_path / "t.csv", **options)
 
 
 def test_other_faults(tmp_path):
@@ -246,7 +179,7 @@ def test_other_faults(tmp_path):
     put(tmp_path, "t.csv", "a,count\nx,1\ny,2\n")
     with pytest.raises(ValueError, match="mention 'a', which is not in the domain"):
         Marginals.read(tmp_path, domain=rj.Domain.of({"b": ["x", "y"]}))
-    with pytest.raises(ValueError, match="decimal must be"):
+    with pytest.raises(ValueError, match="decimal"):
         Marginals.read(tmp_path, decimal=";")
     with pytest.raises(ValueError, match="delimiter must be a single character"):
         Marginals.read(tmp_path, delimiter="::")
@@ -330,7 +263,7 @@ def test_counted_tables_are_read_by_anyone(tmp_path):
     m = Marginals.count(records, order=2)
     m.write(tmp_path / "out")
     (tmp_path / "out" / folders.MANIFEST).unlink()  # only the CSV files are left
-    plain = Marginals.read(tmp_path / "out", domain=m.domain)
+    plain = Marginals.read(tmp_path / "out", domain=m.domain, missing={"": 0})
     assert plain.subsets == m.subsets
     np.testing.assert_array_equal(plain.flat, m.flat)
 
@@ -400,20 +333,3 @@ def test_spoilt_cells_of_a_written_folder(tmp_path):
     path.write_text("a,b,count\n0,0,*\n")
     with pytest.raises(ValueError, match="a cell is marked as not known"):
         Marginals.read(tmp_path / "out")
-
-
-def test_a_dash_that_totals_contradict_is_asked(tmp_path):
-    text = "a \\ b,u,v,Total\nx,310,-,402\ny,205,140,345\nTotal,515,232,747\n"
-    with pytest.raises(ValueError, match=r"'-' is nil by custom, .* suppressed=\['-'\]"):
-        Marginals.read(put(tmp_path, "t.csv", text))
-    m = Marginals.read(tmp_path, suppressed="-")
-    assert m["a", "b"][0, 1] == pytest.approx(92.0)
-
-
-def test_notes_among_tables_are_left_out_with_a_remark(tmp_path):
-    put(tmp_path, "t.csv", "a,count\nx,10\ny,25\n")
-    put(tmp_path, "readme.txt", "These figures are invented.\nAsk 5 people.\n")
-    with pytest.warns(rj.Remark, match=r"Left out: .*readme\.txt has no table"):
-        assert Marginals.read(tmp_path).domain.names == ("a",)
-    with pytest.raises(ValueError, match=r"readme\.txt has no table"):
-        Marginals.read(tmp_path / "readme.txt")

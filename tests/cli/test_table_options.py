@@ -10,8 +10,9 @@ import rejoint as rj
 from rejoint.cli import COMMANDS
 
 OPTIONS = {
-    *("value", "totals", "skip", "sheet", "decimal", "same", "rounded", "suppressed", "kind"),
-    *("noisy", "delimiter", "encoding"),
+    *("form", "table", "sheet", "skip", "header_rows", "label_columns", "value", "where", "drop"),
+    *("totals", "kind", "per", "names", "missing", "decimal", "same", "collapse", "impossible"),
+    *("rounded", "noisy", "delimiter", "encoding"),
 }
 TAKE_TABLES = {"fit-tables", "check-tables", "rake", "population", "inspect", "report", "identify"}
 
@@ -23,7 +24,7 @@ def command_of(name):
 @pytest.mark.parametrize("name", sorted(TAKE_TABLES))
 def test_every_command_that_takes_tables_takes_the_same_options(name):
     params = [param.name for param in command_of(name).params]
-    assert set(params) >= OPTIONS
+    assert set(params) >= OPTIONS - {"names"} | {"axis"}
     assert len(set(params)) == len(params)
 
 
@@ -32,7 +33,7 @@ def test_no_other_command_takes_tables():
     takers = {
         name
         for name in every
-        if "suppressed" in {param.name for param in command_of(name).params}
+        if "label_columns" in {param.name for param in command_of(name).params}
         or any(param.name == "tables" for param in command_of(name).params)
     }
     assert takers == TAKE_TABLES
@@ -59,21 +60,17 @@ def published(world):
 
 def test_errors_print_options_that_settle_them(run, published):
     words = ["check-tables", "p.csv", "q.csv"]
-    options = []
-    for said, option in [
-        ("Use --skip 'sd' to leave out", ["--skip", "sd"]),
-        ("--decimal ,", ["--decimal", ","]),
-        ("--kind counts", ["--kind", "counts"]),
-        (
-            "--same 'Male=Men' --same 'Female=Women'",
-            ["--same", "Male=Men", "--same", "Female=Women"],
-        ),
-    ]:
-        result = run(*words, *options)
-        assert result.exit_code == 1
-        assert said in result.output
-        options += option
-    result = run(*words, *options, "--suppressed", "x=1000..4000", "--json")
+    result = run(*words)
+    assert result.exit_code == 1
+    assert 'decimal = ","' in result.output
+    assert 'kind = "?"' in result.output
+    (published / "tables.toml").write_text(
+        '["p.csv"]\ndecimal = ","\nvalue = "Wert"\ndrop = "sd"\nkind = "counts"\n'
+        'missing = {"x" = [1000, 4000]}\n'
+    )
+    result = run(*words)
+    assert "other levels in p.csv than in q.csv" in result.output
+    result = run(*words, "--same", "Male=Men", "--same", "Female=Women", "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told["variables"] == {
@@ -81,23 +78,33 @@ def test_errors_print_options_that_settle_them(run, published):
         "Age": ["0-14", "15+"],
         "Work": ["yes", "no"],
     }
-    assert told["tables"][0]["marks"] == {"x": 1}
+    assert told["tables"][0]["marks"] == {"x": "1 cell, 1000 to 4000"}
     known = rj.Marginals.read(
-        [published / "p.csv", published / "q.csv"],
-        decimal=",",
-        skip="sd",
-        same={"Male": "Men", "Female": "Women"},
-        suppressed={"x": (1000, 4000)},
-        kind="counts",
+        [published / "p.csv", published / "q.csv"], same={"Male": "Men", "Female": "Women"}
     )
     assert known.unknown.high.tolist() == [4000.0]
+
+
+def test_options_of_the_command_line_are_those_of_python(run, published):
+    (published / "t.csv").write_text(
+        "Title\nArea,Age,count\nN,0-4,--\nN,5-9,3\nN,10+,4\nS,0-4,5\nS,5-9,6\nS,10+,7\n"
+    )
+    options = ["--skip", "1", "--missing", "--=1..9", "--axis", "Area=Region"]
+    options += ["--collapse", "Age:0-9=0-4,5-9", "--impossible", "Region=S,Age=10+"]
+    result = run("check-tables", "t.csv", *options)
+    assert result.exit_code == 1
+    assert "Region=S, Age=10+: impossible, but the table of Region, Age" in result.output
+    result = run("check-tables", "t.csv", *options[:-2], "--json")
+    told = json.loads(result.stdout)
+    assert told["variables"] == {"Region": ["N", "S"], "Age": ["0-9", "10+"]}
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--same", "Men"], "--same Men: write A=B."),
-        (["--suppressed", "x=one..4"], "write MARK=LOW..HIGH, such as x=1..4"),
+        (["--missing", "x=one..4"], "no meaning of a mark"),
+        (["--where", "Sex"], "write VARIABLE=LABEL"),
         (["--rounded", "often"], "rounded='often': give the number"),
     ],
 )
@@ -112,18 +119,35 @@ def test_check_tables_on_one_screen(run, published):
         "Title of a table\nSex \\ Work,yes,no,Total\nMale,810,392*,1202\nFemale,..,480,1190\n"
         "Total,1520,872,2392\nSource: nobody\n"
     )
-    result = run("check-tables", "r.csv")
+    result = run("check-tables", "r.csv", "--write", "r.toml")
     assert result.exit_code == 0, result.output
     for words in [
-        "r.csv: Sex (2) x Work (2), counts",
+        "r.csv (cross): Sex (2) x Work (2), counts",
         "totals:    Sex=Total, Work=Total",
-        "not given: .. (1 cell)",
+        "marks:     .. (1 cell, not given)",
         "flags:     * (1 cell)",
         "Title of a table | Source: nobody",
         "Together: Marginals(1 table of order 2 over 2 variables",
     ]:
         assert words in result.output
+    assert ["Female", "?", "480"] in [line.split() for line in result.output.splitlines()]
     assert len(result.output.splitlines()) < 25
+    (published / "tables.toml").write_text((published / "r.toml").read_text())
+    again = run("check-tables", "r.csv", "--json")
+    assert json.loads(again.stdout)["variables"] == {"Sex": ["Male", "Female"], "Work": ["yes", "no"]}
+
+
+def test_a_proposal_is_written_with_what_is_open(run, published):
+    (published / "s.csv").write_text("Area,Sex,people alive\nN,m,30\nN,f,40\nS,m,50\nS,f,61\n")
+    result = run("check-tables", "s.csv", "--write", "tables.toml")
+    assert result.exit_code == 1
+    text = (published / "tables.toml").read_text()
+    assert 'value = "people alive"' in text
+    assert 'kind = "?"  # counts, shares or percent' in text
+    result = run("check-tables", "s.csv")
+    assert "tables.toml, ['s.csv']: kind is still '?': write what it is" in result.output
+    (published / "tables.toml").write_text(text.replace('"?"', '"counts"'))
+    assert run("check-tables", "s.csv").exit_code == 0
 
 
 def test_tables_can_be_protected(run, world):

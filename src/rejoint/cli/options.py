@@ -378,9 +378,8 @@ of_survey = partial(_gather, DataReader, "reader", [*_FILE, _WEIGHT, *_SURVEY])
 #: Options of a data file whose rows are not records.
 of_file = partial(_gather, DataReader, "reader", _FILE)
 
-def _several(flag: str, metavar: str, text: str, dest: str | None = None) -> Callback:
-    names = [flag] if dest is None else [flag, dest]
-    return click.option(*names, multiple=True, metavar=metavar, help=text)
+def _several(flag: str, metavar: str, text: str) -> Callback:
+    return click.option(flag, multiple=True, metavar=metavar, help=text)
 
 
 _MEANINGS = _several(
@@ -401,7 +400,7 @@ _TABLES = [
     _several("--totals", "LABEL", "A label that is a total of others; none: no label is."),
     click.option("--kind", type=click.Choice(KINDS), help="What the numbers are."),
     _several("--per", "VARIABLE", "Percentages add up to 100 within each level of this variable."),
-    _several("--axis", "NAME|OLD=NEW", "Names of the variables in order, or a new one.", "names"),
+    _several("--axis", "NAME|OLD=NEW", "Names of the variables in order, or a new one."),
     click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark."),
     _several("--same", "A=B", "Variable or level A of one table is the same as B of the others."),
     _several("--collapse", "VARIABLE:NEW=A,B", "Levels A and B of a variable become one; NEW=N: "
@@ -441,7 +440,7 @@ class TableReader:
     totals: Sequence[str] = ()
     kind: str | None = None
     per: Sequence[str] = ()
-    names: Sequence[str] = ()
+    axis: Sequence[str] = ()
     decimal: str | None = None
     same: Sequence[str] = ()
     collapse: Sequence[str] = ()
@@ -463,8 +462,10 @@ class TableReader:
             given["delimiter"] = "\t"
         if len(self.skip) == 1 and self.skip[0].isdecimal():
             given["skip"] = int(self.skip[0])
-        if self.names and all("=" in text for text in self.names):
-            given["names"] = dict(_pair("--axis", text, "OLD=NEW") for text in self.names)
+        if names := given.pop("axis", ()):
+            renamed = all("=" in text for text in names)
+            pairs = (_pair("--axis", text, "OLD=NEW") for text in names)
+            given["names"] = dict(pairs) if renamed else names
         for key, form in (("same", "A=B"), ("missing", "MARK=MEANING")):
             if key in given:
                 given[key] = dict(_pair(f"--{key}", text, form) for text in given[key])

@@ -244,9 +244,12 @@ def impossible_moment(tables: "Marginals", levels: Mapping[str, Any]) -> Moment:
     )
     label = ", ".join(f"{name}={level}" for name, level in levels.items()) + ": impossible"
     for i, subset in enumerate(tables.index_subsets):
-        if set(variables) <= set(subset) and tables.unknown_of(i) is None:
-            share = sum_to(tables.shares(i), subset, variables)
-            if Moment(variables, vectors, 0.0, label).expectation(share) > 0:
+        if set(variables) <= set(subset):
+            counts, cells = tables.counts_of(i).copy(), tables.unknown_of(i)
+            if cells is not None:
+                counts.ravel()[cells.places] = 0.0
+            known = sum_to(counts, subset, variables)
+            if Moment(variables, vectors, 0.0, label).expectation(known) > 0:
                 raise ValueError(
                     f"{label}, but the table of {', '.join(tables.subsets[i])} has records there."
                 )

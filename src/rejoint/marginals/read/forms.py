@@ -249,6 +249,8 @@ class _Layout:
             return
         named = [k for k, name in enumerate(header) if name.lower() in VALUE_NAMES and numeric[k]]
         values = [k for k in range(labels, len(numeric)) if numeric[k]]
+        if len(values) > 1:  # a letter is rather a label beside others
+            named = [k for k in named if len(header[k]) > 1]
         single = len(self.head) == 1 and (len(values) == 1 or len(named) == 1)
         if told.form is None and told.label_columns is None and single and (named or header[-1]):
             self.proposal.description = replace(told, form="long", header_rows=None)

@@ -211,17 +211,42 @@ class _Work:
                 known, core = [], list(range(len(labels)))
             self.axes[a] = _Axis(core, sums=known)
         failed = []
+        joint = [  # totals that are printed for several variables at once
+            (a, i)
+            for a, axis in enumerate(self.axes)
+            for i in axis.sums
+            if np.isnan(self._line(a, i)).all()
+        ]
+        empty = [(a, i) for a, i in joint if np.isnan(np.take(self.values, i, a)).all()]
+        joint = [pair for pair in joint if pair not in empty]
+        for a, i in joint:
+            self.axes[a].total = i
         for a, axis in enumerate(self.axes):
-            for i in list(axis.sums):
+            for i in [i for i in axis.sums if (a, i) not in (*joint, *empty)]:
                 if axis.total is None and self._is_sum(a, i, axis.core):
                     axis.total = i
                 elif not self._is_told_sum(a, i) and self._members(a, i, axis.core) is None:
                     failed.append((a, i))
             axis.sums = [i for i in axis.sums if i != axis.total]
+        failed += joint if not self._is_joint_total(tuple(a for a, _ in joint)) else []
         if told is None:
             self._ask_about_sums()
         if failed and not self.proposal.open:
             raise self._failed(*failed[0])
+
+    def _is_joint_total(self, over: tuple[int, ...]) -> bool:
+        """Return whether totals of several variables at once are the sums of all their levels."""
+        if not over:
+            return True
+        total = self.values
+        for a, axis in enumerate(self.axes):
+            total = np.take(total, [axis.total] if a in over else axis.core, a)  # type: ignore[list-item]
+        parts = np.asarray(self.core(self.values))
+        total, sums = total.squeeze(axis=over), np.nansum(parts, axis=over)
+        holes = np.isnan(parts).any(axis=over)
+        slack = self._tolerance(parts.size) + 1e-9 * np.abs(np.nan_to_num(total))
+        met = np.where(holes, total >= sums - slack, np.abs(total - sums) <= slack)
+        return bool(np.isfinite(total).any() and met[np.isfinite(total)].all())
 
     def _is_told_sum(self, a: int, i: int) -> bool:
         """Return whether a label is the sum of the labels that the format says it consists of."""
