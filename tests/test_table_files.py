@@ -91,7 +91,7 @@ def test_decimal_commas(tmp_path):
     m = Marginals.read(put(tmp_path, "t.csv", text))
     np.testing.assert_allclose(m["a", "b"], [[0.125, 0.375], [0.25, 0.25]])
     text = "a \\ b;u;v\nx;1.250;2.000\ny;2.500;2.500\n"
-    with pytest.raises(ValueError, match="numbers such as 9.132 may be 9132 or about 9"):
+    with pytest.raises(ValueError, match=r"numbers such as 9\.132 may be 9132 or about 9"):
         Marginals.read(put(tmp_path, "t.csv", text))
     m = Marginals.read(tmp_path, decimal=",", kind="counts")
     assert m["a", "b"][0].tolist() == [1250.0, 2000.0]

@@ -134,7 +134,10 @@ def test_check_tables_on_one_screen(run, published):
     assert len(result.output.splitlines()) < 25
     (published / "tables.toml").write_text((published / "r.toml").read_text())
     again = run("check-tables", "r.csv", "--json")
-    assert json.loads(again.stdout)["variables"] == {"Sex": ["Male", "Female"], "Work": ["yes", "no"]}
+    assert json.loads(again.stdout)["variables"] == {
+        "Sex": ["Male", "Female"],
+        "Work": ["yes", "no"],
+    }
 
 
 def test_a_proposal_is_written_with_what_is_open(run, published):

@@ -68,8 +68,11 @@ def test_the_world_beside_its_regions_and_countries_in_alphabetical_order(tmp_pa
 
 
 def test_total_rural_urban(tmp_path):
-    path = put(tmp_path, "Area,Area type,n\nA,Total,30\nA,Rural,10\nA,Urban,20\nB,Total,70\n"
-                         "B,Rural,40\nB,Urban,30\n")
+    path = put(
+        tmp_path,
+        "Area,Area type,n\nA,Total,30\nA,Rural,10\nA,Urban,20\nB,Total,70\n"
+        "B,Rural,40\nB,Urban,30\n",
+    )
     assert Marginals.read(path)["Area", "Area type"].tolist() == [[10, 20], [40, 30]]
 
 
@@ -131,8 +134,10 @@ def test_brackets_of_income_are_called_what_the_file_says(tmp_path):
 
 
 def test_same_does_not_merge_two_levels_of_one_table(tmp_path):
-    path = put(tmp_path, "Admit,Sex,n\nAdmitted,m,30\nAdmitted,f,20\nNot admitted,m,40\n"
-                         "Not admitted,f,10\n")
+    path = put(
+        tmp_path,
+        "Admit,Sex,n\nAdmitted,m,30\nAdmitted,f,20\nNot admitted,m,40\nNot admitted,f,10\n",
+    )
     with pytest.raises(ValueError, match="makes two levels of 'Admit' one"):
         Marginals.read(path, same={"Not admitted": "Admitted"})
     with pytest.raises(ValueError, match="neither a variable nor a level"):
@@ -141,8 +146,11 @@ def test_same_does_not_merge_two_levels_of_one_table(tmp_path):
 
 def test_other_levels_of_one_name_are_an_error(tmp_path):
     put(tmp_path, "Age,Sex,n\n0-14,m,3\n0-14,f,4\n15+,m,5\n15+,f,6\n", "a.csv")
-    put(tmp_path, "Age,Work,n\n0-14,no,7\n0-14,yes,0\n15-64,no,2\n15-64,yes,6\n65+,no,3\n"
-                  "65+,yes,0\n", "b.csv")
+    put(
+        tmp_path,
+        "Age,Work,n\n0-14,no,7\n0-14,yes,0\n15-64,no,2\n15-64,yes,6\n65+,no,3\n65+,yes,0\n",
+        "b.csv",
+    )
     with pytest.raises(ValueError, match=r"only the first has '15\+' and only the second has"):
         Marginals.read(tmp_path)
     m = Marginals.read(tmp_path, collapse={"Age": {"15+": ["15-64", "65+"]}})
@@ -167,7 +175,9 @@ def test_tables_that_agree_within_rounding_do_not_contradict_each_other(tmp_path
         other = next(k for k in range(3) if k not in axes)
         table = 100 * joint.sum(axis=other)
         cells = [(i, j) for i in range(table.shape[0]) for j in range(table.shape[1])]
-        rows = "".join(f"{'abc'[axes[0]]}{i},{'abc'[axes[1]]}{j},{table[i, j]:.1f}\n" for i, j in cells)
+        rows = "".join(
+            f"{'abc'[axes[0]]}{i},{'abc'[axes[1]]}{j},{table[i, j]:.1f}\n" for i, j in cells
+        )
         put(tmp_path, f"{'ABC'[axes[0]]},{'ABC'[axes[1]]},percent\n{rows}", name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -186,13 +196,28 @@ def test_options_are_honoured_literally(tmp_path):
     )
     path = put(tmp_path, text)
     m = Marginals.read(
-        path, form="cross", skip=["1-2", "7-"], header_rows=2, label_columns=1, drop="Code",
-        names=["Area", "Sex", "Age"], kind="counts", totals="none",
+        path,
+        form="cross",
+        skip=["1-2", "7-"],
+        header_rows=2,
+        label_columns=1,
+        drop="Code",
+        names=["Area", "Sex", "Age"],
+        kind="counts",
+        totals="none",
     )
     assert m["Area", "Sex", "Age"].tolist() == [[[1, 2], [3, 4]], [[5, 6], [7, 8]]]
     with pytest.raises(ValueError, match="names= has 2 names, but there are 3 variables"):
-        Marginals.read(path, form="cross", skip=["1-2", "7-"], header_rows=2, label_columns=1,
-                       drop="Code", names=["Area", "Sex"], kind="counts")
+        Marginals.read(
+            path,
+            form="cross",
+            skip=["1-2", "7-"],
+            header_rows=2,
+            label_columns=1,
+            drop="Code",
+            names=["Area", "Sex"],
+            kind="counts",
+        )
 
 
 def test_every_option_that_means_nothing_here_is_an_error(tmp_path):
@@ -214,9 +239,16 @@ def test_every_option_that_means_nothing_here_is_an_error(tmp_path):
 
 
 def test_where_keeps_levels(tmp_path):
-    path = put(tmp_path, "Year,Sex,Age,n\n" + "".join(
-        f"{y},{s},{a},{k}\n" for k, (y, s, a) in enumerate(
-            [(y, s, a) for y in (2001, 2002) for s in "mf" for a in ("x", "y", "z")], 1)))
+    path = put(
+        tmp_path,
+        "Year,Sex,Age,n\n"
+        + "".join(
+            f"{y},{s},{a},{k}\n"
+            for k, (y, s, a) in enumerate(
+                [(y, s, a) for y in (2001, 2002) for s in "mf" for a in ("x", "y", "z")], 1
+            )
+        ),
+    )
     m = Marginals.read(path, where={"Year": "2002", "Age": ["z", "x"]})
     assert m.subsets == (("Sex", "Age"),)
     assert m["Sex", "Age"].tolist() == [[9, 7], [12, 10]]
@@ -227,7 +259,9 @@ def test_percentages_within_levels_need_the_shares_of_these(tmp_path):
     with pytest.raises(ValueError, match="Give a table beside it that has the shares of 'Sex'"):
         Marginals.read(tmp_path)
     put(tmp_path, "Sex,n\nm,400\nf,600\n", "b.csv")
-    np.testing.assert_allclose(Marginals.read(tmp_path)["Sex", "Smoke"], [[0.12, 0.28], [0.12, 0.48]])
+    np.testing.assert_allclose(
+        Marginals.read(tmp_path)["Sex", "Smoke"], [[0.12, 0.28], [0.12, 0.48]]
+    )
 
 
 def test_rows_that_are_not_listed_are_asked_about(tmp_path):
@@ -238,8 +272,10 @@ def test_rows_that_are_not_listed_are_asked_about(tmp_path):
 
 
 def test_columns_that_repeat_or_number_others(tmp_path):
-    path = put(tmp_path, ",Code,Area,Sex,n\n1,E1,North,m,3\n2,E1,North,f,4\n3,E2,South,m,5\n"
-                         "4,E2,South,f,6\n")
+    path = put(
+        tmp_path,
+        ",Code,Area,Sex,n\n1,E1,North,m,3\n2,E1,North,f,4\n3,E2,South,m,5\n4,E2,South,f,6\n",
+    )
     assert 'drop = ["Code"]' in ask(path)
     assert Marginals.read(path, drop="Code").subsets == (("Area", "Sex"),)
 
@@ -262,7 +298,9 @@ IMPOSSIBLE = [{"Age": "0-14", "Work": ["employed", "retired"]}]
 
 def working_ages():
     return {
-        ("Age", "Sex"): {("0-14", "m"): 90, ("0-14", "f"): 80, ("15+", "m"): 400, ("15+", "f"): 430},
+        ("Age", "Sex"): {
+            ("0-14", "m"): 90, ("0-14", "f"): 80, ("15+", "m"): 400, ("15+", "f"): 430,
+        },
         ("Work", "Sex"): {
             ("employed", "m"): 250, ("employed", "f"): 220, ("retired", "m"): 90,
             ("retired", "f"): 110, ("none", "m"): 150, ("none", "f"): 180,
@@ -274,14 +312,24 @@ def test_numbers_are_no_header_unless_they_are_years(tmp_path):
     path = put(tmp_path, "N,10,20,30\nS,40,50,61\nW,1,2,9\n")
     assert "header_rows = 1  # line 1 has numbers" in ask(path, kind="counts")
     path = put(tmp_path, "Area \\ Age,a,b,c\n\nN,10,20,30\nS,40,50,61\n")
-    assert Marginals.read(path, kind="counts")["Area", "Age"].tolist() == [[10, 20, 30], [40, 50, 61]]
+    assert Marginals.read(path, kind="counts")["Area", "Age"].tolist() == [
+        [10, 20, 30],
+        [40, 50, 61],
+    ]
     path = put(tmp_path, "Births\n\nArea,2001,2002,Total\nN,10,20,30\nS,40,50,90\n")
     assert Marginals.read(path, names=["Area", "Year"]).domain["Year"].levels == (2001, 2002)
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"rank": 2}, {"rank": 3, "solver": "admm"}, {"rank": 2, "solver": "kl"}, {"solver": "smooth"}, {"noisy": True}],
+    [
+        {},
+        {"rank": 2},
+        {"rank": 3, "solver": "admm"},
+        {"rank": 2, "solver": "kl"},
+        {"solver": "smooth"},
+        {"noisy": True},
+    ],
     ids=str,
 )
 def test_impossible_combinations_hold_in_every_fit(options):
@@ -305,8 +353,10 @@ def test_impossible_combinations_hold_in_every_fit(options):
 def test_impossible_combinations_hold_in_synthesis_and_files(tmp_path):
     tables = Marginals.from_tables(working_ages(), impossible=IMPOSSIBLE)
     made = rj.synthesize(tables, 400, random_state=0).records
-    rows = [(made.domain["Age"].levels[a], made.domain["Work"].levels[w])
-            for a, w in made.project(["Age", "Work"]).codes]
+    rows = [
+        (made.domain["Age"].levels[a], made.domain["Work"].levels[w])
+        for a, w in made.project(["Age", "Work"]).codes
+    ]
     assert not {("0-14", "employed"), ("0-14", "retired")} & set(rows)
     tables.write(tmp_path / "out")
     assert Marginals.read(tmp_path / "out").moments == tables.moments

@@ -38,9 +38,17 @@ ODD_STAT = b"""{"id": ["a"], "size": [3], "dimension": {"a":
         ("broken.xlsx", b"PK\x03\x04 this is no workbook", "cannot be read as a workbook"),
         ("data.json", b'{"rows": [1, 2, 3]}', "has no data set"),
         ("deep.json", b'{"a": ' + b"[" * 100_000, "its JSON cannot be read"),
-        ("link.json", b'{"class": "collection", "link": []}', "has no data set|not valid JSON-stat"),
+        (
+            "link.json",
+            b'{"class": "collection", "link": []}',
+            "has no data set|not valid JSON-stat",
+        ),
         ("value.json", ODD_STAT.replace(b"[7]", b"5"), "not valid JSON-stat: TypeError"),
-        ("mark.json", ODD_STAT.replace(b'{"9": "e"}', b"[1, 2]").replace(b"7", b""), "none of its cells is known"),
+        (
+            "mark.json",
+            ODD_STAT.replace(b'{"9": "e"}', b"[1, 2]").replace(b"7", b""),
+            "none of its cells is known",
+        ),
         ("data.px", b'CHARSET="ANSI";\nTITLE="x";\n', "not valid PC-Axis"),
         ("picture.csv", bytes(range(256)) * 20, "zero bytes|not text"),
         ("code.csv", b"def f(x):\n    return x + 1\n\nprint(f(2))\n", "."),
@@ -55,9 +63,7 @@ def test_garbage_is_refused(tmp_path, name, content, words):
         Marginals.read(path)
 
 
-@pytest.mark.parametrize(
-    "line", [PROSE, PROSE.replace(",", ";").strip(), "x" * 1000 + "\n"]
-)
+@pytest.mark.parametrize("line", [PROSE, PROSE.replace(",", ";").strip(), "x" * 1000 + "\n"])
 def test_long_texts_are_refused_at_once(tmp_path, monkeypatch, line):
     path = tmp_path / "large.csv"
     path.write_bytes(line.encode() * (20_000_000 // len(line)))

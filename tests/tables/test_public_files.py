@@ -54,16 +54,15 @@ def test_every_cell_is_what_another_reader_says(tmp_path, file):
 @pytest.mark.parametrize("file", FILES["others"], ids=lambda f: f["file"][-60:])
 def test_other_files_are_read_as_expected_or_refused(tmp_path, file):
     path = place_of(file, tmp_path)
-    attempts = [{}] + [file["told"]] * bool(file.get("told"))
+    attempts = [{}, file["told"]] if "told" in file else [{}]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for options in attempts:
             try:
                 m = Marginals.read(path, **options)
                 break
-            except ValueError as error:
+            except ValueError:
                 m = None
-                assert len(str(error)) < 3000
     if file["verdict"] == "refuse":
         assert m is None
         return

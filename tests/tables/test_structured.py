@@ -55,9 +55,7 @@ def test_pc_axis_keys_leave_out_rows_of_zeros():
         'STUB="B","C";HEADING="A";VALUES("A")="u","v";VALUES("B")="x","y";VALUES("C")="p","q";\n'
         'CODES("C")="1","2";KEYS("B")=VALUES;KEYS("C")=CODES;\nDATA=\n"x","1",1 2\n"y","2",3 4;'
     )
-    np.testing.assert_array_equal(
-        array_of(text).values, [[[1, 2], [0, 0]], [[0, 0], [3, 4]]]
-    )
+    np.testing.assert_array_equal(array_of(text).values, [[[1, 2], [0, 0]], [[0, 0], [3, 4]]])
     turned = text.replace('KEYS("B")=VALUES;KEYS("C")=CODES', 'KEYS("C")=CODES;KEYS("B")=VALUES')
     turned = turned.replace('"x","1"', '"1","x"').replace('"y","2"', '"2","y"')
     np.testing.assert_array_equal(array_of(turned).values, array_of(text).values)
@@ -190,7 +188,9 @@ def test_sdmx_csv_dimensions_attributes_labels_and_totals(tmp_path):
 def test_eurostat_tsv_flags_and_missing(tmp_path):
     path = tmp_path / "t.tsv"
     rows = "sex,age,geo\\TIME_PERIOD\t2019 \t2020 \nF,Y1,AT\t10 \t12 p\nF,TOTAL,AT\t30 \t36 \n"
-    path.write_text(rows + "F,Y2,AT\t: c\t24 e\nM,Y1,AT\t1 \t2 \nM,Y2,AT\t3 \t4 \nM,TOTAL,AT\t4 \t6\n")
+    path.write_text(
+        rows + "F,Y2,AT\t: c\t24 e\nM,Y1,AT\t1 \t2 \nM,Y2,AT\t3 \t4 \nM,TOTAL,AT\t4 \t6\n"
+    )
     m = Marginals.read(path)
     assert set(m.subsets[0]) == {"sex", "age", "TIME_PERIOD"}
     assert m["sex", "age", "TIME_PERIOD"].tolist() == [[[10, 12], [20, 24]], [[1, 2], [3, 4]]]

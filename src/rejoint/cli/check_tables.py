@@ -150,18 +150,26 @@ def _picture(known: Marginals, reading: Reading) -> None:
     levels = [known.domain[name].levels for name in names]
     wide = levels[-1] if len(names) > 1 else ("",)
     flat_rows = table.reshape(-1, len(wide))
-    head = [*names[:-1], *(f"{names[-1]}={x}" if k == 0 else x for k, x in enumerate(wide[:_COLUMNS]))]
+    head = [
+        *names[:-1],
+        *(f"{names[-1]}={x}" if k == 0 else x for k, x in enumerate(wide[:_COLUMNS])),
+    ]
     head = head if len(names) > 1 else [names[0], ""]
     rows = []
     sizes = [len(known_levels) for known_levels in levels[: max(len(names) - 1, 1)]]
     for number, row in enumerate(flat_rows[:_ROWS]):
         at = np.unravel_index(number, sizes)
         labels = [levels[k][int(i)] for k, i in enumerate(at)]
-        rows.append((*labels, *("?" if np.isnan(x) else format_number(float(x)) for x in row[:_COLUMNS])))
+        rows.append(
+            (*labels, *("?" if np.isnan(x) else format_number(float(x)) for x in row[:_COLUMNS]))
+        )
     cut = len(flat_rows) > _ROWS or len(wide) > _COLUMNS
-    show_table(tuple(clean_label(text, 24) for text in head),
-               [tuple(clean_label(text, 24) for text in row) for row in rows],
-               left=max(len(names) - 1, 1), title="    ..." if cut else None)
+    show_table(
+        tuple(clean_label(text, 24) for text in head),
+        [tuple(clean_label(text, 24) for text in row) for row in rows],
+        left=max(len(names) - 1, 1),
+        title="    ..." if cut else "",
+    )
 
 
 def describe_reading(reading: Reading) -> str:

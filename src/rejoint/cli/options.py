@@ -378,6 +378,7 @@ of_survey = partial(_gather, DataReader, "reader", [*_FILE, _WEIGHT, *_SURVEY])
 #: Options of a data file whose rows are not records.
 of_file = partial(_gather, DataReader, "reader", _FILE)
 
+
 def _several(flag: str, metavar: str, text: str) -> Callback:
     return click.option(flag, multiple=True, metavar=metavar, help=text)
 
@@ -403,8 +404,11 @@ _TABLES = [
     _several("--axis", "NAME|OLD=NEW", "Names of the variables in order, or a new one."),
     click.option("--decimal", type=click.Choice([".", ","]), help="Decimal mark."),
     _several("--same", "A=B", "Variable or level A of one table is the same as B of the others."),
-    _several("--collapse", "VARIABLE:NEW=A,B", "Levels A and B of a variable become one; NEW=N: "
-             "those whose sum is below N."),
+    _several(
+        "--collapse",
+        "VARIABLE:NEW=A,B",
+        "Levels A and B of a variable become one; NEW=N: those whose sum is below N.",
+    ),
     _several("--impossible", "V=A,W=B", "Nobody has level A of V and B of W: probability zero."),
     click.option(
         "--rounded",
@@ -463,9 +467,9 @@ class TableReader:
         if len(self.skip) == 1 and self.skip[0].isdecimal():
             given["skip"] = int(self.skip[0])
         if names := given.pop("axis", ()):
-            renamed = all("=" in text for text in names)
-            pairs = (_pair("--axis", text, "OLD=NEW") for text in names)
-            given["names"] = dict(pairs) if renamed else names
+            given["names"] = names
+            if all("=" in text for text in names):
+                given["names"] = dict(_pair("--axis", text, "OLD=NEW") for text in names)
         for key, form in (("same", "A=B"), ("missing", "MARK=MEANING")):
             if key in given:
                 given[key] = dict(_pair(f"--{key}", text, form) for text in given[key])
@@ -523,8 +527,8 @@ def _collapse(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
 def of_tables(callback: Callback) -> Callback:
     """Options of published tables, which become ``table_reader``; above options of data files.
 
-    ``--missing``, ``--delimiter`` and ``--encoding`` are those of both, where a command reads records
-    too.
+    ``--missing``, ``--delimiter`` and ``--encoding`` are those of both, where a command reads
+    records too.
     """
     there = {param.name for param in getattr(callback, "__click_params__", [])}
     options = [*_TABLES, *([] if "delimiter" in there else [_MEANINGS, *_TEXT])]

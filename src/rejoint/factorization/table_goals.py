@@ -219,7 +219,9 @@ class Excluded:
 
 def _goal_of(moment: Moment) -> Goal:
     if moment.excludes:
-        return Excluded(moment.variables, (outer_product(moment.vectors).ravel() == 0).astype(float))
+        return Excluded(
+            moment.variables, (outer_product(moment.vectors).ravel() == 0).astype(float)
+        )
     return Tilted.of(moment)
 
 

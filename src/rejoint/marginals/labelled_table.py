@@ -564,9 +564,9 @@ def gather(read: Sequence[LabelledTable], domain: Domain | None, kind: str) -> R
         counted.append(is_count)
         unknown.append(cells)
         rounding.append(table.rounding / divisor)
-    weights = tuple(table.weight for table in read)
-    parts = (tuple(each) for each in (subsets, aligned, counted, unknown, rounding))
-    return ReadTables(domain, *parts, weights)  # type: ignore[arg-type]
+    weights = [table.weight for table in read]
+    found: tuple[Any, ...] = (subsets, aligned, counted, unknown, rounding, weights)
+    return ReadTables(domain, *map(tuple, found))
 
 
 def domain_of(tables: Sequence[LabelledTable]) -> Domain:

@@ -581,14 +581,36 @@ class Marginals:
         if written is not None:
             return cls(**read_folder(written))
         files = read_files(
-            paths, domain=domain, rounded=rounded, noisy=noisy, same=same, collapse=collapse,
-            delimiter=delimiter, encoding=encoding, form=form, table=table, sheet=sheet, skip=skip,
-            header_rows=header_rows, label_columns=label_columns, value=value, where=where,
-            drop=drop, totals=totals, kind=kind, per=per, names=names, missing=missing,
+            paths,
+            domain=domain,
+            rounded=rounded,
+            noisy=noisy,
+            same=same,
+            collapse=collapse,
+            delimiter=delimiter,
+            encoding=encoding,
+            form=form,
+            table=table,
+            sheet=sheet,
+            skip=skip,
+            header_rows=header_rows,
+            label_columns=label_columns,
+            value=value,
+            where=where,
+            drop=drop,
+            totals=totals,
+            kind=kind,
+            per=per,
+            names=names,
+            missing=missing,
             decimal=decimal,
         )
         return of_files(
-            files, domain=domain, table_weight=table_weight, rounded=rounded, noisy=noisy,
+            files,
+            domain=domain,
+            table_weight=table_weight,
+            rounded=rounded,
+            noisy=noisy,
             impossible=impossible,
         )
 

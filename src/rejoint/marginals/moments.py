@@ -237,7 +237,9 @@ def impossible_moment(tables: "Marginals", levels: Mapping[str, Any]) -> Moment:
     members: dict[int, set[int]] = {}
     for name, level in levels.items():
         several = isinstance(level, list | tuple | set) and not isinstance(level, Bin)
-        members[domain.index(name)] = {domain[name].code(x) for x in (level if several else [level])}
+        members[domain.index(name)] = {
+            domain[name].code(x) for x in (level if several else [level])
+        }
     variables = tuple(sorted(members))
     vectors = tuple(
         np.array([float(code in members[n]) for code in range(len(domain[n]))]) for n in variables

@@ -1,1 +1,1 @@
-"""Published files into tables: structured formats, long and cross forms, descriptions, proposals."""
+"""Published files into tables: structured formats, two plain forms, proposals."""

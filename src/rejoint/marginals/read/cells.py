@@ -89,11 +89,11 @@ def find_decimal(texts: Iterable[str]) -> str | None:
         if not re.fullmatch(r"[\d.,]+", core):
             continue
         if len(set(marks)) == 2:
-            return marks[-1]
+            return str(marks[-1])
         if len(marks) > 1:
             return "," if marks[0] == "." else "."
         if marks and not re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", core):
-            return marks[0]
+            return str(marks[0])
         if marks:
             doubtful.add(marks[0])
         small |= not marks and 0 < len(core) <= 3 and core.strip("0") != ""
@@ -159,7 +159,12 @@ def meaning_of(mark: str, told: Mapping[str, Bounds]) -> Bounds | None:
 
     Examples
     --------
-    >>> meaning_of("<5", {}), meaning_of("[c]", {}), meaning_of("--", {}), meaning_of("--", {"--": (1, 9)})
+    >>> (
+    ...     meaning_of("<5", {}),
+    ...     meaning_of("[c]", {}),
+    ...     meaning_of("--", {}),
+    ...     meaning_of("--", {"--": (1, 9)}),
+    ... )
     ((0.0, 4.0), (0.0, inf), None, (1, 9))
     """
     if mark in told:

@@ -84,8 +84,12 @@ class Description:
         return replace(other, **own)
 
     def _given(self) -> dict[str, Any]:
-        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) not in (None, (), {})
-                or (f.name in ("totals", "skip") and v == ())}
+        return {
+            f.name: v
+            for f in fields(self)
+            if (v := getattr(self, f.name)) not in (None, (), {})
+            or (f.name in ("totals", "skip") and v == ())
+        }
 
 
 def describe(options: Mapping[str, Any], where: str = "") -> Description:
@@ -100,7 +104,9 @@ def describe(options: Mapping[str, Any], where: str = "") -> Description:
     found: dict[str, Any] = {}
     for key, value in options.items():
         if key not in known:
-            raise ValueError(f"{where}there is no option {cite(key)}." + nearest(key, sorted(known)))
+            raise ValueError(
+                f"{where}there is no option {cite(key)}." + nearest(key, sorted(known))
+            )
         if value == OPEN or (isinstance(value, list | tuple) and OPEN in value):
             raise ValueError(f"{where}{key} is still {cite(OPEN)}: write what it is.")
         found[key] = _CHECKS[key](key, value, where)
@@ -160,7 +166,9 @@ def _where(key: str, value: Any, where: str) -> dict[str, tuple[str, ...]]:
     kept = {str(name): _texts(key, labels, where) for name, labels in value.items()}
     for name, labels in kept.items():
         if OPEN in labels:
-            raise ValueError(f"{where}{key} of {cite(name)} is still {cite(OPEN)}: write its label.")
+            raise ValueError(
+                f"{where}{key} of {cite(name)} is still {cite(OPEN)}: write its label."
+            )
     return kept
 
 
@@ -175,7 +183,9 @@ def _missing(key: str, value: Any, where: str) -> dict[str, Bounds]:
         raise _error(key, value, where, "give what each mark means, such as {'-': 0}")
     for mark, bounds in value.items():
         if bounds == OPEN:
-            raise ValueError(f"{where}{key} of {cite(mark)} is still {cite(OPEN)}: write what it means.")
+            raise ValueError(
+                f"{where}{key} of {cite(mark)} is still {cite(OPEN)}: write what it means."
+            )
     return {str(mark): read_bounds(bounds, f"{where}{key}: ") for mark, bounds in value.items()}
 
 
@@ -197,8 +207,8 @@ def read_bounds(value: Any, where: str = "") -> Bounds:
         bounds = (1.0, 0.0)
     if not 0.0 <= bounds[0] <= bounds[1] or not isfinite(bounds[0]):
         raise ValueError(
-            f"{where}{cite(value)} is no meaning of a mark: give 0, 'unknown', or the least and the "
-            "most, such as '1..9'."
+            f"{where}{cite(value)} is no meaning of a mark: give 0, 'unknown', or the least and "
+            "the most, such as '1..9'."
         )
     return bounds
 
@@ -257,7 +267,7 @@ def read_description(path: Path) -> FolderDescription:
     return FolderDescription(tuple(tables), {k: plain[k] for k in _SHARED if k in plain})
 
 
-def write_description(name: str, description: Description, remarks: Mapping[str, str] = {}) -> str:  # noqa: B006
+def write_description(name: str, description: Description, remarks: Mapping[str, str] = {}) -> str:
     """Return a description as TOML, with remarks behind some options.
 
     Examples

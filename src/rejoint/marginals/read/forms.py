@@ -6,6 +6,7 @@ must give every cell of the file its place: else it says which line or column ha
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from rejoint.marginals.labelled_table import VALUE_NAMES
 from rejoint.marginals.read.cells import (
@@ -35,7 +36,7 @@ class Proposal:
 
     def ask(self, key: str, value: object, remark: str) -> None:
         """Propose the value of an option that only the user can confirm."""
-        self.description = replace(self.description, **{key: value})
+        self.description = replace(self.description, **{key: value})  # type: ignore[arg-type]
         self.open.setdefault(key, remark)
 
 
@@ -58,7 +59,9 @@ def read_form(grid: Grid, told: Description) -> tuple[TableArray | None, Proposa
     ]
     refuse_empty(grid.where, [row for _, row in rows])
     width = max(max(k for k, cell in enumerate(row, 1) if cell.strip()) for _, row in rows)
-    rows = [(line, [*map(str.strip, row), *[""] * (width - len(row))][:width]) for line, row in rows]
+    rows = [
+        (line, [*map(str.strip, row), *[""] * (width - len(row))][:width]) for line, row in rows
+    ]
     proposal = Proposal(told)
     kinds = _Kinds(_decimal(rows, told, proposal), told)
     sheet = _Layout(grid.where, rows, kinds, proposal)
@@ -103,7 +106,7 @@ class _Layout:
     """Rows of a file on their way to a table."""
 
     where: str
-    rows: list[tuple[int, Row]]
+    rows: Sequence[tuple[int, Row]]
     kinds: Callable[[str], str]
     proposal: Proposal
     notes: list[str] = field(default_factory=list)
@@ -140,7 +143,9 @@ class _Layout:
     def _find_header(self) -> tuple[int, int]:
         """Return the first header row, and how many there are."""
         told = self.told
-        wide = [k for k, (_, row) in enumerate(self.rows) if len({*filter(None, row)}) > 1 or not row[0]]
+        wide = [
+            k for k, (_, row) in enumerate(self.rows) if len({*filter(None, row)}) > 1 or not row[0]
+        ]
         if told.skip is not None or told.form == "long":
             first = 0 if told.skip is not None else next(iter(wide), 0)
             if told.header_rows or told.form == "long":
@@ -176,13 +181,23 @@ class _Layout:
         """Return whether a row is of the header: no blank line follows it, or it is as wide."""
         (line, row), (below, cells) = self.rows[k], self.rows[k + 1]
         skipped = lines_of(self.told.skip or ())
-        gap = below - line - 1 - sum(min(z, below - 1) - max(a, line + 1) + 1
-                                     for a, z in skipped if a < below and z > line)
+        gap = (
+            below
+            - line
+            - 1
+            - sum(
+                min(z, below - 1) - max(a, line + 1) + 1
+                for a, z in skipped
+                if a < below and z > line
+            )
+        )
         return gap <= 0 or not row[0] or 2 * sum(map(bool, row)) > sum(map(bool, cells))
 
     def _drop_columns(self) -> None:
         dropped = [
-            k for k in range(len(self.head[-1])) if {row[k] for row in self.head} & set(self.told.drop)
+            k
+            for k in range(len(self.head[-1]))
+            if {row[k] for row in self.head} & set(self.told.drop)
         ]
         self.proposal.dropped |= {row[k] for row in self.head for k in dropped}
         self._leave_out(dropped)
@@ -224,9 +239,15 @@ class _Layout:
         """Ask about a first row of 1, 2, 3 ... below the header: numbers of columns."""
         line, row = self.body[0]
         numbers = [found.value for cell in row[1:] if (found := read_number(cell))]
-        steps = {b - a for a, b in zip(numbers, numbers[1:], strict=False)}
+        steps = {b - a for a, b in pairwise(numbers)}
         is_label = row[0] and read_number(row[0].strip("()")) is None
-        if not is_label and len(numbers) > 2 and len(numbers) == len(row) - 1 and steps == {1.0} and numbers[0] < 3:
+        if (
+            not is_label
+            and len(numbers) > 2
+            and len(numbers) == len(row) - 1
+            and steps == {1.0}
+            and numbers[0] < 3
+        ):
             lines = (*(self.told.skip or ()), str(line))
             self.proposal.ask("skip", lines, f"line {line} numbers the columns")
 
@@ -324,24 +345,34 @@ class _Layout:
         """Read the long form: every column but that of the numbers is a variable."""
         header, value = self.head[-1], self.told.value
         if len(self.head) > 1:
-            raise ValueError(f"{self.where}: the long form has one header row, not {len(self.head)}.")
+            raise ValueError(
+                f"{self.where}: the long form has one header row, not {len(self.head)}."
+            )
         if header.count(str(value)) != 1:
-            raise ValueError(f"{self.where}: value={cite(value)} is not one of its columns: "
-                             f"{show(header)}.")
+            raise ValueError(
+                f"{self.where}: value={cite(value)} is not one of its columns: {show(header)}."
+            )
         at = header.index(str(value))
         names = [name for k, name in enumerate(header) if k != at]
         if "" in names or len(set(names)) < len(names):
             what = "has no name" if "" in names else "has a name that another one has"
-            number = 1 + (header.index("") if "" in names else
-                          next(k for k, n in enumerate(header) if header.count(n) > 1))
-            raise ValueError(f"{self.where}: column {number} {what}. Name it in the file, or leave "
-                             "it out (drop=).")
+            number = 1 + (
+                header.index("")
+                if "" in names
+                else next(k for k, n in enumerate(header) if header.count(n) > 1)
+            )
+            raise ValueError(
+                f"{self.where}: column {number} {what}. Name it in the file, or leave "
+                "it out (drop=)."
+            )
         columns = [[row[k] for _, row in self.body] for k in range(len(header)) if k != at]
         for name, column in zip(names, columns, strict=True):
             if "" in column:
                 line = self.body[column.index("")][0]
-                raise ValueError(f"{self.where}, line {line}: the label of {cite(name)} is empty. "
-                                 "Leave the line out (skip=) or the column (drop=).")
+                raise ValueError(
+                    f"{self.where}, line {line}: the label of {cite(name)} is empty. "
+                    "Leave the line out (skip=) or the column (drop=)."
+                )
         cells = self._cells([row[at] for _, row in self.body])
         array = long_array(self.where, names, columns, cells, form="long")
         return replace(array, units={"": str(value)}, notes=tuple(self.notes))
@@ -354,8 +385,10 @@ class _Layout:
         rows = self._filled(list(zip(*(row[:count] for _, row in self.body), strict=True)))
         for (line, _), *labels in zip(self.body, *rows, strict=True):
             if "" in labels:
-                raise ValueError(f"{self.where}, line {line}: a label is empty. Leave the line out "
-                                 "(skip=), or say how many columns have labels (label_columns=).")
+                raise ValueError(
+                    f"{self.where}, line {line}: a label is empty. Leave the line out "
+                    "(skip=), or say how many columns have labels (label_columns=)."
+                )
         names, heads = self._headers(count)
         wide = len(self.head[-1]) - count
         columns = [[label for label in column for _ in range(wide)] for column in rows]

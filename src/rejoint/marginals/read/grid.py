@@ -88,9 +88,7 @@ def _members(path: str | PathLike[str]) -> list[Source]:
         raise ValueError(f"{path}: the archive cannot be unpacked ({error}).") from error
 
 
-def read_grid(
-    source: Source, delimiter: str | None = None, encoding: str | None = None
-) -> Grid:
+def read_grid(source: Source, delimiter: str | None = None, encoding: str | None = None) -> Grid:
     r"""Read the cells of a text file.
 
     Examples
@@ -115,8 +113,10 @@ def read_grid(
             continue
         seen = seen or any(cell[:1].isdigit() for cell in row[1:])
         if len(rows) == _FIRST_ROWS and not seen:
-            raise ValueError(f"{source.name} has no table: none of its first {line:,} lines has a "
-                             "label and a number beside it.")
+            raise ValueError(
+                f"{source.name} has no table: none of its first {line:,} lines has a "
+                "label and a number beside it."
+            )
         if not len(rows) % _FIRST_ROWS:
             check_size(source.name, [len(rows) * len(row) * 4])  # texts take more than numbers
         rows.append([cell.lstrip("\ufeff") for cell in row] if line == 1 else row)
@@ -188,5 +188,11 @@ def refuse_empty(where: str, rows: Sequence[Sequence[str]]) -> None:
     if len(rows) < 2:
         what = "has a header but no rows" if rows else "is empty: a table needs a header and rows"
         option = Argument("delimiter")
-        raise ValueError(Message("{where} {what} ({option} says how cells are separated).",
-                                 where=where, what=what, option=option))
+        raise ValueError(
+            Message(
+                "{where} {what} ({option} says how cells are separated).",
+                where=where,
+                what=what,
+                option=option,
+            )
+        )

@@ -23,7 +23,8 @@ from rejoint.messages import Argument, Message
 from rejoint.text import cite, nearest, plural, show
 
 _TOTAL = re.compile(
-    r"(?:grand |sub-?)?totals?(?: .*)?|all(?! other)(?: .*)?|sum|overall|both(?: sexes)?|.* total|_t"
+    r"(?:grand |sub-?)?totals?(?: .*)?|all(?! other)(?: .*)?|sum|overall|both(?: sexes)?|.* total|"
+    r"_t"
 )
 _COUNT_UNITS = COUNT_NAMES | {"persons", "people", "person", "numbers", "antal", "personer"} | {
     "personas", "personen", "anzahl", "number of persons",
@@ -106,21 +107,28 @@ def _select(
     left_out = []
     for name, labels in told.where.items():
         if name not in array.names:
-            raise ValueError(f"{array.where}: where= names {cite(name)}, which is none of its "
-                             f"variables: {show(array.names)}." + nearest(name, array.names))
+            raise ValueError(
+                f"{array.where}: where= names {cite(name)}, which is none of its "
+                f"variables: {show(array.names)}." + nearest(name, array.names)
+            )
         axis = array.names.index(name)
         absent = [label for label in labels if label not in array.labels[axis]]
         if absent:
-            raise ValueError(f"{array.where}: {cite(name)} has no label {cite(absent[0])}; it has "
-                             f"{show(array.labels[axis])}." + nearest(absent[0], array.labels[axis]))
+            raise ValueError(
+                f"{array.where}: {cite(name)} has no label {cite(absent[0])}; it has "
+                f"{show(array.labels[axis])}." + nearest(absent[0], array.labels[axis])
+            )
         chosen = [array.labels[axis].index(label) for label in labels]
         array = array.take(axis, chosen)
     there = {label for labels in array.labels for label in labels}
-    unknown = [text for text in told.drop if text not in there and array.form in ("", "long", "cross")]
+    unknown = [
+        text for text in told.drop if text not in there and array.form in ("", "long", "cross")
+    ]
     unknown = [text for text in unknown if text not in proposal.dropped]
     if unknown:
-        raise ValueError(f"{array.where}: drop= names {cite(unknown[0])}, which is neither a column "
-                         "nor a label.")
+        raise ValueError(
+            f"{array.where}: drop= names {cite(unknown[0])}, which is neither a column nor a label."
+        )
     for axis, labels in enumerate(array.labels):
         kept = [i for i, label in enumerate(labels) if label not in told.drop]
         if not kept:
@@ -131,8 +139,11 @@ def _select(
         counts = [label for label in labels if _is_count_unit(array.units.get(label, ""))]
         if len(labels) > 1:
             best = counts[0] if len(counts) == 1 else OPEN
-            proposal.ask("where", {**told.where, array.measure: (best,)},
-                         f"different measures: keep one of {show(labels)}")
+            proposal.ask(
+                "where",
+                {**told.where, array.measure: (best,)},
+                f"different measures: keep one of {show(labels)}",
+            )
     if array.measure and array.measure in array.names:
         labels = array.labels[array.names.index(array.measure)]
         if len(labels) == 1:
@@ -150,9 +161,11 @@ def _select(
         array = _rename(array, renamed)
     elif told.names is not None:
         if len(told.names) != len(array.names):
-            raise ValueError(f"{array.where}: names= has {plural(len(told.names), 'name')}, but "
-                             f"there are {plural(len(array.names), 'variable')}: "
-                             f"{'; '.join(show(labels, 3) for labels in array.labels)}.")
+            raise ValueError(
+                f"{array.where}: names= has {plural(len(told.names), 'name')}, but "
+                f"there are {plural(len(array.names), 'variable')}: "
+                f"{'; '.join(show(labels, 3) for labels in array.labels)}."
+            )
         array = _rename(array, tuple(told.names))
     return array, tuple(reversed(left_out))
 
@@ -171,9 +184,7 @@ def _is_count_unit(unit: str) -> bool:
 class _Work:
     """The array of a table while its totals, marks and kind are found."""
 
-    def __init__(
-        self, array: TableArray, proposal: Proposal, rounded: float, noisy: bool
-    ) -> None:
+    def __init__(self, array: TableArray, proposal: Proposal, rounded: float, noisy: bool) -> None:
         self.array, self.proposal, self.rounded = array, proposal, rounded
         self.told, self.noisy = proposal.description, noisy
         meanings = [self._meaning(mark) for mark in array.marks]
@@ -200,12 +211,18 @@ class _Work:
         if told is not None:
             every = {label for labels in self.array.labels for label in labels}
             if absent := sorted(told - every):
-                raise ValueError(f"{self.array.where}: totals= names {cite(absent[0])}, which is no "
-                                 "label." + nearest(absent[0], sorted(every)))
+                raise ValueError(
+                    f"{self.array.where}: totals= names {cite(absent[0])}, which is no "
+                    "label." + nearest(absent[0], sorted(every))
+                )
         for a, (name, labels) in enumerate(zip(self.array.names, self.array.labels, strict=True)):
             said = {*self.array.totals.get(name, ()), *self.array.parts.get(name, {})}
             words = {label for label in labels if _TOTAL.fullmatch(label.lower())}
-            known = [i for i, t in enumerate(labels) if (t in told if told is not None else t in said | words)]
+            known = [
+                i
+                for i, t in enumerate(labels)
+                if (t in told if told is not None else t in said | words)
+            ]
             core = [i for i in range(len(labels)) if i not in known]
             if len(core) < 1 or len(labels) < 2:
                 known, core = [], list(range(len(labels)))
@@ -228,20 +245,32 @@ class _Work:
                 elif not self._is_told_sum(a, i) and self._members(a, i, axis.core) is None:
                     failed.append((a, i))
             axis.sums = [i for i in axis.sums if i != axis.total]
-        failed += joint if not self._is_joint_total(tuple(a for a, _ in joint)) else []
+        if not self._is_joint_total(tuple(a for a, _ in joint)):
+            failed += [pair for pair in joint if not self._is_seen_sum(*pair)]
         if told is None:
             self._ask_about_sums()
         if failed and not self.proposal.open:
             raise self._failed(*failed[0])
 
+    def _part(self, over: tuple[int, ...]) -> FloatArray:
+        """Return the numbers of all levels, with totals in their place on some axes."""
+        values = self.values
+        for a, axis in enumerate(self.axes):
+            totals = [] if axis.total is None else [axis.total]
+            values = np.take(values, totals if a in over else axis.core, a)
+        return values
+
+    def _is_seen_sum(self, a: int, i: int) -> bool:
+        """Return whether a label is the sum of all levels, in lines where all of these are known."""
+        lines = self._line(a, [i, *self.axes[a].core])
+        return bool((~np.isnan(lines)).all(axis=0).any()) and self._is_sum(a, i, self.axes[a].core)
+
     def _is_joint_total(self, over: tuple[int, ...]) -> bool:
         """Return whether totals of several variables at once are the sums of all their levels."""
         if not over:
             return True
-        total = self.values
-        for a, axis in enumerate(self.axes):
-            total = np.take(total, [axis.total] if a in over else axis.core, a)  # type: ignore[list-item]
-        parts = np.asarray(self.core(self.values))
+        total = self._part(over)
+        parts = self._part(())
         total, sums = total.squeeze(axis=over), np.nansum(parts, axis=over)
         holes = np.isnan(parts).any(axis=over)
         slack = self._tolerance(parts.size) + 1e-9 * np.abs(np.nan_to_num(total))
@@ -282,7 +311,9 @@ class _Work:
     def _is_sum(self, a: int, i: int, members: Sequence[int]) -> bool:
         met = not self._off(a, i, members).any()
         self.within_rounding |= met and self._rounded_here and self.array.digits == 0
-        return met and bool(np.nansum(self._line(a, i)) > 0 or not np.nansum(self._line(a, list(members))))
+        return met and bool(
+            np.nansum(self._line(a, i)) > 0 or not np.nansum(self._line(a, list(members)))
+        )
 
     def _members(self, a: int, i: int, core: Sequence[int]) -> list[int] | None:
         """Return levels that a label is the sum of: all, a run after or before it, or any."""
@@ -320,7 +351,9 @@ class _Work:
 
         there = target > 0
         try:
-            share = nnls((lines[:, there] / target[there]).T[:500], np.ones(int(there.sum()))[:500])[0]
+            share = nnls(
+                (lines[:, there] / target[there]).T[:500], np.ones(int(there.sum()))[:500]
+            )[0]
         except RuntimeError:
             return None
         rows = np.flatnonzero(share > 0.5).tolist()
@@ -344,10 +377,16 @@ class _Work:
                     left = others
                     found.append(self.array.labels[a][axis.core[k]])
         if found:
-            words = [self.array.labels[a][i] for a, axis in enumerate(self.axes)
-                     for i in [*axis.sums, *([] if axis.total is None else [axis.total])]]
-            self.proposal.ask("totals", tuple(dict.fromkeys((*words, *found))),
-                              f"{show(found, 3)} add up other levels in every line; \"none\" if not")
+            words = [
+                self.array.labels[a][i]
+                for a, axis in enumerate(self.axes)
+                for i in [*axis.sums, *([] if axis.total is None else [axis.total])]
+            ]
+            self.proposal.ask(
+                "totals",
+                tuple(dict.fromkeys((*words, *found))),
+                f'{show(found, 3)} add up other levels in every line; "none" if not',
+            )
 
     def _is_proof(self, cells: FloatArray, members: int, labels: int) -> bool:
         """Return whether sums that agree are more than chance."""
@@ -362,7 +401,8 @@ class _Work:
         total, parts = self._line(a, i), np.nansum(self._line(a, axis.core), axis=0)
         others = [
             [array.labels[b][j] for j in [*x.core, *([] if x.total is None else [x.total])]]
-            for b, x in enumerate(self.axes) if b != a
+            for b, x in enumerate(self.axes)
+            if b != a
         ]
         places = list(product(*others))
         name, label = array.names[a] or "the columns", array.labels[a][i]
@@ -370,15 +410,24 @@ class _Work:
         for k in np.argsort(-np.abs(off), kind="stable")[:3]:
             if off[k]:
                 at = ", ".join(places[k])
-                worst.append(f"{at + ': ' if at else ''}{total[k]:,.10g} given, "
-                             f"{parts[k]:,.10g} by its parts")
-        return ValueError(Message(
-            "{where}: {label!r} of {name!r} is not the sum of the other levels ({worst}). Use {none} "
-            "if it is a level like others, {drop} to leave it out, or {some} to name the totals.",
-            where=array.where, label=label, name=name, worst="; ".join(worst),
-            none=Argument("totals", "none"), drop=Argument("drop", label),
-            some=Argument("totals"),
-        ))
+                worst.append(
+                    f"{at + ': ' if at else ''}{total[k]:,.10g} given, "
+                    f"{parts[k]:,.10g} by its parts"
+                )
+        return ValueError(
+            Message(
+                "{where}: {label!r} of {name!r} is not the sum of the other levels ({worst}). "
+                "Use {none} if it is a level like others, {drop} to leave it out, or {some} to name "
+                "the totals.",
+                where=array.where,
+                label=label,
+                name=name,
+                worst="; ".join(worst),
+                none=Argument("totals", "none"),
+                drop=Argument("drop", label),
+                some=Argument("totals"),
+            )
+        )
 
     # Marks --------------------------------------------------------------------------------
 
@@ -408,9 +457,17 @@ class _Work:
         if asked:
             told = {**{m: b for m, b in self.told.missing.items()}, **asked}
             number = int(sum((codes == 1 + self.array.marks.index(m)).sum() for m in asked))
-            what = "no row" if asked.keys() == {""} and self.array.form == "long" else show(list(asked))
-            self.proposal.ask("missing", told, f"{plural(number, 'cell')} with {what}: 0, "
-                              '"unknown", or the least and most such as [1, 9]')
+            what = (
+                "no row"
+                if asked.keys() == {""} and self.array.form == "long"
+                else show(list(asked))
+            )
+            self.proposal.ask(
+                "missing",
+                told,
+                f"{plural(number, 'cell')} with {what}: 0, "
+                '"unknown", or the least and most such as [1, 9]',
+            )
         return bounds
 
     def _by_totals(self, number: int) -> Bounds | None:
@@ -435,7 +492,7 @@ class _Work:
     def find_kind(self) -> str:
         """Return what the numbers are: counts, or shares of 1 or 100, of all or within levels."""
         array, told = self.array, self.told
-        values = self.core(self.values)
+        values = self._part(())
         known = values[np.isfinite(values)]
         if not known.size:
             raise ValueError(f"{array.where}: none of its cells is known.")
@@ -453,7 +510,9 @@ class _Work:
                 self.within = told.per if told.per is not None else within
                 return kind
             if not _is_count_unit(unit):
-                self.proposal.ask("kind", OPEN, f"counts or percent: the numbers add up to {size:g}")
+                self.proposal.ask(
+                    "kind", OPEN, f"counts or percent: the numbers add up to {size:g}"
+                )
                 return ""
         if told.kind is not None:
             return told.kind
@@ -464,14 +523,21 @@ class _Work:
                     return ""
                 return "counts"
         shown = f" of unit {cite(unit)}" if unit else ""
-        self.proposal.ask("kind", OPEN, "counts, shares or percent; leave out means, rates and "
-                          f"amounts. Numbers{shown}, with no total and no sum of 100")
+        self.proposal.ask(
+            "kind",
+            OPEN,
+            "counts, shares or percent; leave out means, rates and "
+            f"amounts. Numbers{shown}, with no total and no sum of 100",
+        )
         return ""
 
     def _ask_for_names(self) -> bool:
         """Ask for variables that have no name and no total, which may be different measures."""
         array = self.array
-        shown = [axis.total is not None or name for name, axis in zip(array.names, self.axes, strict=True)]
+        shown = [
+            axis.total is not None or name
+            for name, axis in zip(array.names, self.axes, strict=True)
+        ]
         if all(shown):
             return False
         names = tuple(name or OPEN for name in array.names)
@@ -499,7 +565,7 @@ class _Work:
     def conclude(self, kind: str, bounds: Mapping[str, Bounds], reading: Reading) -> Draft:
         """Return the table without totals, with these as known sums where cells are unknown."""
         array = self.array
-        values = np.ascontiguousarray(self.core(self.values), dtype=np.float64)
+        values = np.ascontiguousarray(self._part(()))
         codes = self.core(array.codes)
         scale = 10.0 ** array.scales.get("", 0) if kind == "counts" else 1.0
         labels = tuple(
@@ -516,7 +582,9 @@ class _Work:
             words = f"{least:g} to {most:g}" if np.isfinite(most) and most else words
             marks[mark] = f"{plural(int(here.sum()), 'cell')}, {words}"
         margins, total = self._margins(labels, scale) if holes.any() else ((), None)
-        rounding = 0.5 * self.unit if array.digits or kind != "counts" or self.within_rounding else 0.0
+        rounding = (
+            0.5 * self.unit if array.digits or kind != "counts" or self.within_rounding else 0.0
+        )
         table = LabelledTable(
             array.names,
             labels,
@@ -548,8 +616,9 @@ class _Work:
             marks=marks,
             flags=array.flags,
         )
-        settled = replace(self.told, kind=kind, per=self.within or None,
-                          missing={m: b for m, b in bounds.items()})
+        settled = replace(
+            self.told, kind=kind, per=self.within or None, missing={m: b for m, b in bounds.items()}
+        )
         return Draft(replace(self.proposal, description=settled), reading, table, self.within)
 
     def _margins(
@@ -560,10 +629,7 @@ class _Work:
         margins, total = [], None
         for number in range(1, len(summed) + 1):
             for over in combinations(summed, number):
-                part = self.values
-                for a, axis in enumerate(self.axes):
-                    part = np.take(part, [axis.total] if a in over else axis.core, a)  # type: ignore[list-item]
-                part = part.squeeze(axis=over) * scale
+                part = self._part(over).squeeze(axis=over) * scale
                 kept = [a for a in range(len(self.axes)) if a not in over]
                 if kept and np.isfinite(part).any():
                     names = tuple(self.array.names[a] for a in kept)

@@ -30,9 +30,9 @@ def read_json_stat(source: Source) -> list[TableArray]:
     try:
         parts = list(_data_sets(plain))
         several = len(parts) > 1
-        return [_read(_where(source, k, several), part) for k, part in enumerate(parts, 1)] or _none(
-            source, plain
-        )
+        return [
+            _read(_where(source, k, several), part) for k, part in enumerate(parts, 1)
+        ] or _none(source, plain)
     except (LookupError, TypeError, AttributeError, OverflowError) as error:
         reason = clean_label(repr(error), 200)
         raise ValueError(f"{source.name} is not valid JSON-stat: {reason}.") from error

@@ -16,7 +16,7 @@ _KEYWORD = re.compile(
     r'\s*([A-Z][A-Z0-9_.-]*)\s*(?:\[\s*"?([\w-]+)"?\s*\])?\s*(?:\(((?:\s*"[^"]*"\s*,?)*)\))?\s*='
 )
 _VALUE = re.compile(r'(?:[^";]|"[^"]*")*;?')
-_LINE = re.compile(r'(?s:.*?);[ \t]*(?=[\r\n]|$)')  # where quotes do not come in pairs
+_LINE = re.compile(r"(?s:.*?);[ \t]*(?=[\r\n]|$)")  # where quotes do not come in pairs
 _QUOTED = re.compile(r'"([^"]*)"\s*(,?)')
 _TOKEN = re.compile(r'"[^"]*"|[^\s,;"]+')
 #: What the format says of its symbols: nil is zero, dots stand for numbers that are not given.
@@ -186,10 +186,14 @@ def _spread_keys(
             keys_of = [token.strip('"').strip() for token in tokens[start : start + keys]]
             at = [places[k][keys_of[order.index(k)]] for k in range(keys)]
         except KeyError as error:
-            raise ValueError(f"{where}: DATA has the key {cite(error.args[0])}, which is no value.")
+            raise ValueError(
+                f"{where}: DATA has the key {cite(error.args[0])}, which is no value."
+            ) from error
         row = int(np.ravel_multi_index(at, shape[:keys])) if keys else 0
         if row in seen:
-            raise ValueError(f"{where}: DATA has the keys {cite(tokens[start:start + keys])} twice.")
+            raise ValueError(
+                f"{where}: DATA has the keys {cite(tokens[start : start + keys])} twice."
+            )
         seen.add(row)
         rows[row] = list(tokens[start + keys : start + step])
     return list(chain.from_iterable(rows))

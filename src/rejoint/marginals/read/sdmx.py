@@ -57,8 +57,10 @@ def read_eurostat_tsv(grid: Grid) -> TableArray:
     for line, row in zip(grid.lines[1:], grid.rows[1:], strict=True):
         key = row[0].split(",")
         if len(key) != len(names) or len(row) != len(periods) + 1:
-            raise ValueError(f"{grid.where}, line {line}: not {len(names)} codes and "
-                             f"{plural(len(periods), 'number')}, as the header says.")
+            raise ValueError(
+                f"{grid.where}, line {line}: not {len(names)} codes and "
+                f"{plural(len(periods), 'number')}, as the header says."
+            )
         for period, cell in zip(periods, row[1:], strict=True):
             found = _FLAGGED.fullmatch(cell.strip())
             text, flag = (found[1], found[2]) if found else (cell.strip(), "")
@@ -88,8 +90,10 @@ def read_sdmx_csv(grid: Grid) -> TableArray:
     ids = [name.partition(":")[0].strip() for name in header]
     for line, row in zip(grid.lines, grid.rows, strict=True):
         if len(row) != len(header):
-            raise ValueError(f"{grid.where}, line {line}: {plural(len(row), 'cell')}, but the "
-                             f"header has {len(header)}.")
+            raise ValueError(
+                f"{grid.where}, line {line}: {plural(len(row), 'cell')}, but the "
+                f"header has {len(header)}."
+            )
     value = ids.index("OBS_VALUE")
     body = grid.rows[1:]
     chosen = [
@@ -105,8 +109,9 @@ def read_sdmx_csv(grid: Grid) -> TableArray:
     chosen = [k for k in chosen if len(set(columns[k])) > 1] or chosen[-1:]
     chosen = [k for k in chosen if not _is_repeated(k, chosen, columns)]
     if not chosen or not body:
-        raise ValueError(f"{grid.where}: SDMX-CSV without a dimension of two codes, or without "
-                         "observations.")
+        raise ValueError(
+            f"{grid.where}: SDMX-CSV without a dimension of two codes, or without observations."
+        )
     labels = [[_label(text) for text in columns[k]] for k in chosen]
     names = [_label(header[k]) for k in chosen]
     scale = {row[ids.index("UNIT_MULT")] for row in body} if "UNIT_MULT" in ids else set()
@@ -164,7 +169,9 @@ def long_array(
 
     Examples
     --------
-    >>> array = long_array("t", ["a", "b"], [["x", "y"], ["u", "v"]], read_cells(["3", "4"]), "long")
+    >>> array = long_array(
+    ...     "t", ["a", "b"], [["x", "y"], ["u", "v"]], read_cells(["3", "4"]), "long"
+    ... )
     >>> array.values
     array([[ 3., nan],
            [nan,  4.]])
@@ -182,8 +189,16 @@ def long_array(
     codes = np.full(prod(shape), marks.index(ABSENT) + 1, dtype=np.int32)
     values[index], codes[index] = cells.values, cells.codes
     return TableArray(
-        where, tuple(names), tuple(map(tuple, levels)), values.reshape(shape),
-        codes.reshape(shape), marks, cells.digits, cells.percent, flags=cells.flags, form=form,
+        where,
+        tuple(names),
+        tuple(map(tuple, levels)),
+        values.reshape(shape),
+        codes.reshape(shape),
+        marks,
+        cells.digits,
+        cells.percent,
+        flags=cells.flags,
+        form=form,
     )
 
 

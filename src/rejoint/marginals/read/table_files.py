@@ -59,7 +59,9 @@ class TableFiles:
     @property
     def description(self) -> str:
         """The descriptions of all tables as TOML: read again, they give the same tables."""
-        texts = [write_description(Path(_file_of(r.where)).name, r.description) for r in self.readings]
+        texts = [
+            write_description(Path(_file_of(r.where)).name, r.description) for r in self.readings
+        ]
         return "\n".join(texts)
 
 
@@ -112,8 +114,13 @@ def read_files(
     >>> table.names, table.labels, table.bounds[1]
     (('b',), ((1, 2),), array([3., 4.]))
     """
-    told = describe({k: v for k, v in options.items() if v not in (None, (), [], {})
-                     or (k == "totals" and v in ((), []))})
+    told = describe(
+        {
+            k: v
+            for k, v in options.items()
+            if v not in (None, (), [], {}) or (k == "totals" and v in ((), []))
+        }
+    )
     folder = _find_description(paths)
     shared = dict(folder.shared)
     same = {**shared.get("same", {}), **(same or {})}
@@ -175,8 +182,10 @@ def _read_source(
             parts_of = parts
         if description.table is not None:
             if description.table > len(parts_of):
-                raise ValueError(f"{source.name}: table={description.table}, but it has "
-                                 f"{plural(len(parts_of), 'table')}.")
+                raise ValueError(
+                    f"{source.name}: table={description.table}, but it has "
+                    f"{plural(len(parts_of), 'table')}."
+                )
             parts_of = [parts_of[description.table - 1]]
         elif len(parts_of) > 1:
             parts_of = _choose_sheet(source, parts_of)
@@ -220,10 +229,14 @@ def _refuse_form(array: TableArray, told: Description) -> None:
     """Raise an error for options that have no meaning for a structured file."""
     for key in ("form", "skip", "header_rows", "label_columns", "value", "decimal"):
         if getattr(told, key) is not None:
-            raise ValueError(Message(
-                "{where} is {form}, whose layout is fixed: leave out {option}.",
-                where=array.where, form=array.form, option=Argument(key),
-            ))
+            raise ValueError(
+                Message(
+                    "{where} is {form}, whose layout is fixed: leave out {option}.",
+                    where=array.where,
+                    form=array.form,
+                    option=Argument(key),
+                )
+            )
 
 
 def _file_of(where: str) -> str:
@@ -254,7 +267,11 @@ def _raise_open(drafts: Sequence[Draft]) -> None:
         Message(
             "{where} does not say all that is needed: {reasons}.{more} Write this to {file} beside "
             "the files, with what is marked by # decided, or give {options}:\n\n{text}",
-            where=first, reasons=_Plain(reasons), more=more, file=FILE, text=_Plain(text),
+            where=first,
+            reasons=_Plain(reasons),
+            more=more,
+            file=FILE,
+            text=_Plain(text),
             options=listed,
         ),
         text,
@@ -284,18 +301,24 @@ def _number_unnamed(drafts: Sequence[Draft]) -> None:
         names = list(draft.table.names if draft.table else ())
         if len({n for n in names if n}) < sum(map(bool, names)):
             twice = next(n for n in names if n and names.count(n) > 1)
-            raise ValueError(f"{draft.reading.where}: two variables are called {cite(twice)}. Name "
-                             "them (names=).")
+            raise ValueError(
+                f"{draft.reading.where}: two variables are called {cite(twice)}. Name "
+                "them (names=)."
+            )
         for k, name in enumerate(names):
             if not name:
                 number += 1
                 names[k] = f"x{number}"
-                remark(Message(
-                    "{where}: the variable of the labels {labels} has no name and is called "
-                    "{name!r}. Use {names} to name it.",
-                    where=draft.reading.where, labels=show(draft.reading.levels[k]), name=names[k],
-                    names=Argument("names", [*names[:k], "...", *names[k + 1 :]]),
-                ))
+                remark(
+                    Message(
+                        "{where}: the variable of the labels {labels} has no name and is called "
+                        "{name!r}. Use {names} to name it.",
+                        where=draft.reading.where,
+                        labels=show(draft.reading.levels[k]),
+                        name=names[k],
+                        names=Argument("names", [*names[:k], "...", *names[k + 1 :]]),
+                    )
+                )
         assert draft.table is not None
         _set_names(draft, tuple(names))
 
@@ -330,8 +353,10 @@ def _renamed(draft: Draft, same: Mapping[str, str]) -> LabelledTable:
     for name, known in zip(renamed.names, renamed.labels, strict=True):
         twice = [x for x in dict.fromkeys(known or ()) if (known or ()).count(x) > 1]
         if twice:
-            raise ValueError(f"{draft.reading.where}: same= makes two levels of {cite(name)} one, "
-                             f"{cite(twice[0])}; add them up by collapse=.")
+            raise ValueError(
+                f"{draft.reading.where}: same= makes two levels of {cite(name)} one, "
+                f"{cite(twice[0])}; add them up by collapse=."
+            )
     draft.within = tuple(same.get(name, name) for name in draft.within)
     levels = tuple(tuple(map(str, known or ())) for known in renamed.labels)
     draft.reading = replace(draft.reading, names=renamed.names, levels=levels)
@@ -341,11 +366,16 @@ def _renamed(draft: Draft, same: Mapping[str, str]) -> LabelledTable:
 def _check_used(
     same: Mapping[str, str], tables: Sequence[LabelledTable], drafts: Sequence[Draft]
 ) -> None:
-    known = {x for d in drafts if d.table for x in (*d.table.names, *sum(d.table.labels, ()))}  # type: ignore[arg-type]
+    known: set[Hashable] = set()
+    for draft in drafts:
+        if draft.table is not None:
+            known.update(draft.table.names, *(labels or () for labels in draft.table.labels))
     unused = [text for text in same if text not in known]
     if unused:
-        raise ValueError(f"same= names {cite(unused[0])}, which is neither a variable nor a level."
-                         + nearest(unused[0], sorted(map(str, known))))
+        raise ValueError(
+            f"same= names {cite(unused[0])}, which is neither a variable nor a level."
+            + nearest(unused[0], sorted(map(str, known)))
+        )
 
 
 def _collapsed(
@@ -360,7 +390,9 @@ def _collapsed(
         listed = [str(x) for m in groups.values() if not isinstance(m, int | float) for x in m]
         absent = [x for x in listed if x not in known.get(name, ())]
         if name not in known or absent:
-            what = f"level {cite(absent[0])} of {cite(name)}" if absent else f"variable {cite(name)}"
+            what = (
+                f"level {cite(absent[0])} of {cite(name)}" if absent else f"variable {cite(name)}"
+            )
             raise ValueError(f"collapse: no table has the {what}.")
     for table in tables:
         for name in [name for name in collapse if name in table.names]:
@@ -374,7 +406,10 @@ def collapse_axis(table: LabelledTable, name: str, groups: Mapping[str, Any]) ->
     Examples
     --------
     >>> table = LabelledTable(("a",), (("u", "v", "w"),), np.array([5.0, 1.0, 2.0]))
-    >>> collapse_axis(table, "a", {"few": 3}).labels, collapse_axis(table, "a", {"uv": ["u", "v"]}).values
+    >>> (
+    ...     collapse_axis(table, "a", {"few": 3}).labels,
+    ...     collapse_axis(table, "a", {"uv": ["u", "v"]}).values,
+    ... )
     ((('u', 'few'),), array([6., 2.]))
     """
     axis = table.names.index(name)
@@ -394,14 +429,22 @@ def collapse_axis(table: LabelledTable, name: str, groups: Mapping[str, Any]) ->
         return np.moveaxis(np.stack(groups_of), 0, axis)
 
     margins = tuple(
-        collapse_axis(m, name, {g: [x for x in labels if new[x] == g] for g in levels if g not in labels})
-        if name in m.names else m for m in table.margins
+        collapse_axis(
+            m, name, {g: [x for x in labels if new[x] == g] for g in levels if g not in labels}
+        )
+        if name in m.names
+        else m
+        for m in table.margins
     )
     bounds = None if table.bounds is None else (added(table.bounds[0]), added(table.bounds[1]))
     most = float(adds.sum(axis=1).max())
     return replace(
-        table, labels=(*table.labels[:axis], tuple(levels), *table.labels[axis + 1 :]),
-        values=added(table.values), bounds=bounds, margins=margins, rounding=table.rounding * most,
+        table,
+        labels=(*table.labels[:axis], tuple(levels), *table.labels[axis + 1 :]),
+        values=added(table.values),
+        bounds=bounds,
+        margins=margins,
+        rounding=table.rounding * most,
     )
 
 
@@ -460,34 +503,56 @@ def _check_variables(
         for name, labels in zip(table.names, table.labels, strict=True):
             if domain is not None:
                 if name not in domain:
-                    raise ValueError(f"The tables mention {cite(name)}, which is not in the domain."
-                                     + nearest(name, domain.names))
+                    raise ValueError(
+                        f"The tables mention {cite(name)}, which is not in the domain."
+                        + nearest(name, domain.names)
+                    )
                 continue
             where, known = seen.setdefault(name, (draft.reading.where, labels or ()))
-            one, other = ([x for x in a if x not in b] for a, b in
-                          ((known, labels or ()), (labels or (), known)))
+            one, other = (
+                [x for x in a if x not in b]
+                for a, b in ((known, labels or ()), (labels or (), known))
+            )
             if one or other:
-                raise ValueError(Message(
-                    "The variable {name!r} has other levels in {first} than in {second}: {gap}. "
-                    "Use {same} if these are the same, {collapse} for coarser levels, {names} for "
-                    "a variable of its own, or domain= if a level that a file does not have is zero.",
-                    name=name, first=where, second=draft.reading.where,
-                    gap=" and ".join(f"only the {w} has {show(x)}"
-                                     for w, x in (("first", one), ("second", other)) if x),
-                    same=Argument("same"), collapse=Argument("collapse"), names=Argument("names"),
-                ))
-            alike = [n for n in seen if n != name and n.casefold().split() == name.casefold().split()]
+                raise ValueError(
+                    Message(
+                        "The variable {name!r} has other levels in {first} than in {second}: "
+                        "{gap}. Use {same} if these are the same, {collapse} for coarser levels, "
+                        "{names} for a variable of its own, or domain= if a level that a file does "
+                        "not have is zero.",
+                        name=name,
+                        first=where,
+                        second=draft.reading.where,
+                        gap=" and ".join(
+                            f"only the {w} has {show(x)}"
+                            for w, x in (("first", one), ("second", other))
+                            if x
+                        ),
+                        same=Argument("same"),
+                        collapse=Argument("collapse"),
+                        names=Argument("names"),
+                    )
+                )
+            alike = [
+                n for n in seen if n != name and n.casefold().split() == name.casefold().split()
+            ]
             if alike:
-                raise ValueError(Message(
-                    "{first} has the variable {one!r}, and {second} {other!r}. Use {same} if these "
-                    "are the same, or {names} if not.",
-                    first=seen[alike[0]][0], one=alike[0], second=draft.reading.where, other=name,
-                    same=Argument("same", {name: alike[0]}), names=Argument("names"),
-                ))
+                raise ValueError(
+                    Message(
+                        "{first} has the variable {one!r}, and {second} {other!r}. Use {same} if "
+                        "these are the same, or {names} if not.",
+                        first=seen[alike[0]][0],
+                        one=alike[0],
+                        second=draft.reading.where,
+                        other=name,
+                        same=Argument("same", {name: alike[0]}),
+                        names=Argument("names"),
+                    )
+                )
 
 
 def _typed(tables: Sequence[LabelledTable], domain: Domain | None) -> list[LabelledTable]:
-    """Return labels, which are text in a file, as levels of the domain, or as numbers if all are."""
+    """Return labels, which are text in a file, as levels of the domain, or as numbers."""
     texts: dict[str, dict[str, Level]] = {}
     for table in tables:
         for name, labels in zip(table.names, table.labels, strict=True):
