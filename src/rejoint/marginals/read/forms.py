@@ -25,6 +25,8 @@ from rejoint.text import cite, show
 
 Row = Sequence[str]
 
+_STARTS = frozenset("0123456789+-.,")
+
 
 @dataclass
 class Proposal:
@@ -51,17 +53,16 @@ def read_form(grid: Grid, told: Description) -> tuple[TableArray | None, Proposa
     ((('f', 'm'),), 'long', 'n')
     """
     skipped = list(lines_of(told.skip or ()))
-    rows = [
-        (line, row)
-        for line, row in zip(grid.lines, grid.rows, strict=True)
-        if any(cell.strip() for cell in row)
-        and not any(first <= line <= last for first, last in skipped)
-    ]
+    rows: list[tuple[int, Row]] = []  # tuples of texts cost the garbage collector nothing
+    for line, cells in zip(grid.lines, grid.rows, strict=True):
+        row: Row = tuple(map(str.strip, cells))
+        if any(row) and not (skipped and any(a <= line <= z for a, z in skipped)):
+            rows.append((line, row))
     refuse_empty(grid.where, [row for _, row in rows])
-    width = max(max(k for k, cell in enumerate(row, 1) if cell.strip()) for _, row in rows)
-    rows = [
-        (line, [*map(str.strip, row), *[""] * (width - len(row))][:width]) for line, row in rows
-    ]
+    width = max(map(_width, (row for _, row in rows)))
+    for k, (line, row) in enumerate(rows):
+        if len(row) != width:
+            rows[k] = (line, (*row, *[""] * (width - len(row)))[:width])
     proposal = Proposal(told)
     kinds = _Kinds(_decimal(rows, told, proposal), told)
     sheet = _Layout(grid.where, rows, kinds, proposal)
@@ -72,10 +73,15 @@ def read_form(grid: Grid, told: Description) -> tuple[TableArray | None, Proposa
     return array, proposal
 
 
+def _width(row: Row) -> int:
+    """Return how many cells a row has before its end is empty."""
+    return next((k for k in range(len(row), 0, -1) if row[k - 1]), 0)
+
+
 def _decimal(rows: Sequence[tuple[int, Row]], told: Description, proposal: Proposal) -> str:
     if told.decimal:
         return told.decimal
-    found = find_decimal(cell for _, row in rows for cell in row)
+    found = find_decimal({cell for _, row in rows for cell in row if cell[:1] in _STARTS})
     if found is None:
         proposal.ask("decimal", OPEN, "'.' or ',': numbers such as 9.132 may be 9132 or about 9")
     elif found == ",":
@@ -143,20 +149,21 @@ class _Layout:
     def _find_header(self) -> tuple[int, int]:
         """Return the first header row, and how many there are."""
         told = self.told
-        wide = [
-            k for k, (_, row) in enumerate(self.rows) if len({*filter(None, row)}) > 1 or not row[0]
-        ]
+        wide = []  # rows that are no title, up to the first with a number
+        for k, (_, row) in enumerate(self.rows):
+            if len({*filter(None, row)}) > 1 or not row[0]:
+                wide.append(k)
+                if any(map(self._is_in_table, row[1:])):
+                    break
         if told.skip is not None or told.form == "long":
             first = 0 if told.skip is not None else next(iter(wide), 0)
             if told.header_rows or told.form == "long":
                 return first, told.header_rows or 1
-        numbers = [k for k in wide if any(map(self._is_in_table, self.rows[k][1][1:]))]
-        if not numbers:
+        if not wide or not any(map(self._is_in_table, self.rows[wide[-1]][1][1:])):
             raise ValueError(
                 f"{self.where} has no table: none of its lines has a label and a number beside it."
             )
-        data = numbers[0]
-        first = data
+        first = data = wide[-1]
         while first - 1 in wide and self._is_next(first - 1):
             first -= 1
         above = [cell for cell in self.rows[data - 1][1][1:] if cell] if data > first else []
@@ -225,7 +232,7 @@ class _Layout:
 
     def _split_notes(self) -> None:
         """Leave out notes below the numbers; a line of words between numbers is open."""
-        has = [any(self.kinds(cell) in "nm" for cell in row[1:]) for _, row in self.body]
+        has = [any(self.kinds(cell) in "nm" for cell in row[:0:-1]) for _, row in self.body]
         last = max((k for k, yes in enumerate(has) if yes), default=-1)
         self.notes += [" ".join(filter(None, row)) for _, row in self.body[last + 1 :]]
         words = [k for k in range(last + 1) if not has[k] and sum(map(bool, self.body[k][1])) == 1]
@@ -331,6 +338,9 @@ class _Layout:
         """Return label columns whose labels are printed once for several rows, repeated."""
         filled = []
         for k, column in enumerate(columns):
+            if "" not in column:
+                filled.append(list(column))
+                continue
             repeated, last = [], ""
             for cell in column:
                 last = cell or (last if k < len(columns) - 1 else "")

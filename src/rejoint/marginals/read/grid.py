@@ -33,7 +33,7 @@ class Grid:
     """The cells of a text file or a sheet, with the line of each row."""
 
     where: str
-    rows: list[list[str]]
+    rows: Sequence[Sequence[str]]
     lines: list[int]
 
 
@@ -94,7 +94,7 @@ def read_grid(source: Source, delimiter: str | None = None, encoding: str | None
     Examples
     --------
     >>> read_grid(Source("t.csv", content=b"a;n\nx;1,5\n")).rows
-    [['a', 'n'], ['x', '1,5']]
+    [('a', 'n'), ('x', '1,5')]
     """
     dialect = find_dialect(source, delimiter or ",", encoding)
     with source.open() as file:
@@ -105,7 +105,7 @@ def read_grid(source: Source, delimiter: str | None = None, encoding: str | None
         tabs = source.suffix in (".tsv", ".tab") and any("\t" in line for line in lines)
         guess = told[1] if told else "\t" if tabs else _guess_delimiter(lines)
         dialect = Dialect(dialect.encoding, guess)
-    rows: list[list[str]] = []
+    rows: list[Sequence[str]] = []
     numbers: list[int] = []
     seen = False
     for line, row in read_rows(source, dialect):
@@ -119,7 +119,7 @@ def read_grid(source: Source, delimiter: str | None = None, encoding: str | None
             )
         if not len(rows) % _FIRST_ROWS:
             check_size(source.name, [len(rows) * len(row) * 4])  # texts take more than numbers
-        rows.append([cell.lstrip("\ufeff") for cell in row] if line == 1 else row)
+        rows.append(tuple(cell.lstrip("\ufeff") for cell in row) if line == 1 else tuple(row))
         numbers.append(line)
     return Grid(source.name, rows, numbers)
 

@@ -261,7 +261,7 @@ class _Work:
         return values
 
     def _is_seen_sum(self, a: int, i: int) -> bool:
-        """Return whether a label is the sum of all levels, in lines where all of these are known."""
+        """Return whether a label is the sum of all levels, where all of these are known."""
         lines = self._line(a, [i, *self.axes[a].core])
         return bool((~np.isnan(lines)).all(axis=0).any()) and self._is_sum(a, i, self.axes[a].core)
 
@@ -417,8 +417,8 @@ class _Work:
         return ValueError(
             Message(
                 "{where}: {label!r} of {name!r} is not the sum of the other levels ({worst}). "
-                "Use {none} if it is a level like others, {drop} to leave it out, or {some} to name "
-                "the totals.",
+                "Use {none} if it is a level like others, {drop} to leave it out, or {some} to "
+                "name the totals.",
                 where=array.where,
                 label=label,
                 name=name,

@@ -142,8 +142,8 @@ def is_bijection(one: Sequence[str], other: Sequence[str]) -> bool:
     >>> is_bijection(["a", "b", "a"], ["x", "y", "x"]), is_bijection(["a", "b"], ["x", "x"])
     (True, False)
     """
-    pairs = set(zip(one, other, strict=True))
-    return len(pairs) == len(set(one)) == len(set(other))
+    size = len(set(one))
+    return size == len(set(other)) and size == len(set(zip(one, other, strict=True)))
 
 
 def _with_totals(

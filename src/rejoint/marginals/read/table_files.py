@@ -73,7 +73,7 @@ def read_arrays(
     Examples
     --------
     >>> read_arrays(Source("t.csv", content=b"a,n"))[0].rows
-    [['a', 'n']]
+    [('a', 'n')]
     """
     with source.open() as file:
         start = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
