@@ -31,7 +31,7 @@ Examples:
   rejoint fit-tables triples -o model.rejoint --rank 4
   rejoint fit-tables triples -o smooth.rejoint --solver smooth
   rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o two.rejoint --rank 2 --within 0.05
-  rejoint fit-tables published -o three.rejoint --rank 2 --suppressed x --solver kl"""
+  rejoint fit-tables published -o three.rejoint --rank 2 --missing x=unknown --solver kl"""
 
 
 _SHOWN = 8  # tables of which it is said how they were understood
@@ -88,9 +88,9 @@ def command(
     --rank it has that many classes. The worst-fitting tables are printed. Ctrl-C ends the fit and
     keeps the best model so far (exit code 3).
 
-    Files are as offices publish them: CSV, Excel, ODS, SDMX-CSV, JSON-stat, PC-Axis, in long form
-    or as cross-tables with titles, several headers, totals and notes. Cells that were held back
-    are unknown, not zero. `rejoint check-tables` shows how each file is understood.
+    Files are as offices publish them: PC-Axis, JSON-stat, SDMX-CSV, TSV of Eurostat, or CSV, Excel
+    and ODS in long form or as cross-tables. What a file does not say is proposed or asked; cells
+    that were held back are unknown, not zero. `rejoint check-tables` shows each table.
     """
     check_output(output, as_json)
     marginals, readings = table_reader.read_with_readings(*tables)

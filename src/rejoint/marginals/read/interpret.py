@@ -503,7 +503,7 @@ class _Work:
         says_share = array.percent or any(p.strip() in _SHARE_UNITS for p in unit.split(","))
         whole = array.digits == 0 and bool((known == np.floor(known)).all())
         for size, kind in ((100.0, "percent"), (1.0, "shares")):
-            within = self._sums_to(values, size)
+            within = self._sums_to(values, size, says_share=says_share)
             if within is None or (told.per is not None and set(within) != set(told.per)):
                 continue
             if told.kind == kind or says_share or not whole:
@@ -545,10 +545,13 @@ class _Work:
         self.proposal.ask("names", names, f"what {labels} are levels of, if of one variable")
         return True
 
-    def _sums_to(self, values: FloatArray, size: float) -> tuple[str, ...] | None:
+    def _sums_to(
+        self, values: FloatArray, size: float, *, says_share: bool
+    ) -> tuple[str, ...] | None:
         """Return the variables within whose levels numbers add up to a size; none: all do."""
-        if np.isnan(values).any():
-            return () if 0 < size - float(np.nansum(values)) < size and self.array.percent else None
+        if np.isnan(values).any():  # what is not known makes up the rest
+            known = float(np.nansum(values))
+            return () if says_share and known <= size and (known > 2.0) == (size > 2.0) else None
         names = self.array.names
         for number in range(values.ndim):
             for kept in combinations(range(values.ndim), number):
