@@ -102,7 +102,31 @@ class Tables:
 
     def seeds(self):
         folder = files("rejoint.datasets") / "town_downloads"
-        return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        found = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        found["keys.px"] = (
+            b'CHARSET="ANSI";UNITS("n")="persons";STUB="a","b";HEADING="c";CONTVARIABLE="c";'
+            b'VALUES("a")="T","x","y";VALUES("b")="u","v";VALUES("c")="n","r";CODES("a")="0","1","2";'
+            b'ELIMINATION("a")="T";HIERARCHIES("a")="0","0":"1","0":"2";KEYS("a")=CODES;'
+            b'KEYS("b")=VALUES;\nDATA=\n"1","u",1 2;\n"2","v",3 "..";\n"0","u",1 2;\n"0","v",3 -;'
+        )
+        found["flags.tsv"] = (
+            b"sex,age,geo\\TIME_PERIOD\t2019 \t2020 \nF,TOTAL,AT\t30 \t36 p\nF,Y1,AT\t10 \t12 \n"
+            b"F,Y2,AT\t: c\t24 e\nM,Y1,AT\t1 \t2 \nM,Y2,AT\t3 \t4 \nM,TOTAL,AT\t4 \t6 \n"
+        )
+        found["bundle.json"] = json.dumps(
+            {
+                "one": {
+                    "value": {"0": 1, "3": 2.5},
+                    "status": ["a"],
+                    "dimension": {
+                        **{"id": ["s", "m"], "size": ["2", "2"], "role": {"metric": ["m"]}},
+                        "s": {"category": {"index": {"x": 0, "y": 1}, "child": {"x": ["y"]}}},
+                        "m": {"category": {"index": ["n", "r"], "unit": {"n": {"multiplier": 3}}}},
+                    },
+                }
+            }
+        ).encode()
+        return found
 
     @staticmethod
     @cache
@@ -133,6 +157,10 @@ class Tables:
             else:
                 changed = mutate_bytes(rng, seeds[name], list(seeds.values()), self.pieces)
             parts = {name: changed}
+            if name == "tables.toml" or rng.random() < 0.3:  # a description beside its files
+                parts = {**seeds, name: changed}
+                del parts["bundle.json"], parts["keys.px"], parts["flags.tsv"]
+                parts[name] = changed
         return json.dumps({name: part.decode("latin-1") for name, part in parts.items()}).encode()
 
     def check(self, data, folder):
