@@ -18,6 +18,7 @@ FILES = {
     "twice.csv": "a,b,a\n1,2,3\n",
     "head.csv": "a,b\n",
     "ragged.csv": "a,b\nx,1\ny\n",
+    "wide.csv": "a,b\nx,1\ny,2,3\n",
     "one.csv": "a,b,count\nx,u,30\nx,v,10\ny,u,10\ny,v,50\n",
     "other.csv": "b,c,count\nu,s,5\nu,t,5\nv,s,5\nv,t,85\n",
 }
@@ -36,7 +37,7 @@ SAID = [
         "--levels or --bins: there is no",
     ),
     (["fit", "ragged.csv", "-o", "x"], "Quote cells that hold the delimiter (','), or use --delim"),
-    (["fit-tables", "ragged.csv", "-o", "x"], "that hold the delimiter, or use --delimiter."),
+    (["fit-tables", "wide.csv", "-o", "x"], "that hold the delimiter, or use --delimiter."),
     (
         ["fit", "zero.csv", "-o", "x"],
         "give --format if it has another format, or --encoding.",

@@ -9,7 +9,7 @@ most probable table ``g`` has ``u = n tau^2 (t - g)``. A moment tilts its table.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from rejoint.marginals.compare import SAME, disagreements, is_rounding
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.suppression import UnknownCells, meet_sums
-from rejoint.pmf.pmf import LowRankPMF
+
+if TYPE_CHECKING:
+    from rejoint.pmf.pmf import LowRankPMF
 
 
 class Goal(Protocol):
@@ -376,7 +378,7 @@ def contradictions(marginals: Marginals) -> list[tuple[tuple[str, ...], tuple[st
     return found
 
 
-def exclude_impossible(pmf: LowRankPMF, marginals: Marginals) -> LowRankPMF:
+def exclude_impossible(pmf: "LowRankPMF", marginals: Marginals) -> "LowRankPMF":
     """Return a model without combinations of levels that are declared to be impossible.
 
     Outside of a box ``A x B`` is either not ``A``, or ``A`` and not ``B``: every class becomes one
@@ -384,6 +386,7 @@ def exclude_impossible(pmf: LowRankPMF, marginals: Marginals) -> LowRankPMF:
 
     Examples
     --------
+    >>> from rejoint import LowRankPMF
     >>> m = Marginals.from_tables({"a": [1, 1], "b": [1, 1]}, impossible=[{"a": 1, "b": 1}])
     >>> p = LowRankPMF([1.0], [[[0.5], [0.5]], [[0.5], [0.5]]], m.domain)
     >>> exclude_impossible(p, m).marginal(["a", "b"]).round(3)
@@ -411,4 +414,4 @@ def exclude_impossible(pmf: LowRankPMF, marginals: Marginals) -> LowRankPMF:
     total = float(weights.sum())
     if not total > 0:
         raise ValueError("impossible= leaves nothing: the combinations have all probability.")
-    return LowRankPMF(weights / total, factors, pmf.domain)
+    return type(pmf)(weights / total, factors, pmf.domain)

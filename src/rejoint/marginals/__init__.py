@@ -5,12 +5,7 @@ subsets         which tables to count, and what they cost
 count           records counted into tables, chunk by chunk; tables added up
 labelled_table  the forms in which a table may be given; given tables over one domain
 suppression     cells that are not known, how a model fills them; small counts held back
-publication     tables read from files as they are published, by these parts:
-  sheet         files as sheets of cells: text, workbooks, JSON-stat, PC-Axis, archives
-  grid          the grid parser: blocks of numbers with headers, stubs and notes
-  facet         blocks as arrays with an axis for each variable; levels that are sums of others
-  vocabulary    words of totals and units, what is counted, names of variables
-  same_names    one name for one thing in all tables
+read            published files: structured formats, two plain forms, descriptions
 folder          tables written to a folder, and read back exactly
 moments         means, covariances and higher moments of numeric levels
 compare         where tables disagree with each other, and how well a model meets them

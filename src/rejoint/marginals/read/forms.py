@@ -21,6 +21,7 @@ from rejoint.marginals.read.cells import (
 from rejoint.marginals.read.description import OPEN, Description, lines_of
 from rejoint.marginals.read.grid import Grid, refuse_empty
 from rejoint.marginals.read.sdmx import is_bijection, long_array
+from rejoint.messages import Argument, Message
 from rejoint.text import cite, show
 
 Row = Sequence[str]
@@ -128,6 +129,7 @@ class _Layout:
         self.notes += [" ".join(filter(None, row)) for _, row in self.rows[:start]]
         self.head = [list(row) for _, row in self.rows[start : start + header]]
         self.body = self.rows[start + header :]
+        self._check_widths()
         self._drop_columns()
         self._split_notes()
         if not self.body:
@@ -199,6 +201,23 @@ class _Layout:
             )
         )
         return gap <= 0 or not row[0] or 2 * sum(map(bool, row)) > sum(map(bool, cells))
+
+    def _check_widths(self) -> None:
+        """Raise an error for a row with more cells than its header."""
+        wide = max(map(_width, self.head))
+        for line, row in self.body:
+            if _width(row) > wide:
+                raise ValueError(
+                    Message(
+                        "{where}, line {line}: {size} cells, but the header has {wide}. Quote "
+                        "cells that hold the delimiter, or use {delimiter}.",
+                        where=self.where,
+                        line=line,
+                        size=_width(row),
+                        wide=wide,
+                        delimiter=Argument("delimiter"),
+                    )
+                )
 
     def _drop_columns(self) -> None:
         dropped = [

@@ -84,8 +84,8 @@ def interpret(array: TableArray, proposal: Proposal, rounded: float = 0.0, *, no
     >>> labels = (("f", "m", "Total"), ("u", "v"))
     >>> array = TableArray("t", ("a", "b"), labels, values, np.zeros((3, 2), dtype=np.int32))
     >>> draft = interpret(array, Proposal(Description()), noisy=False)
-    >>> draft.reading.kind, draft.reading.totals, draft.table.values.sum()
-    ('counts', ('a=Total',), 18.0)
+    >>> draft.reading.kind, draft.reading.totals, draft.table.values.shape
+    ('counts', ('a=Total',), (2, 2))
     """
     told = proposal.description
     array, left_out = _select(array, told, proposal)
