@@ -37,6 +37,11 @@ def test_a_total_beside_its_parts_is_no_level_and_must_add_up(tmp_path):
     assert m["Sex"].tolist() == [100, 50, 40]
     m = Marginals.read(tmp_path / "t.csv", drop="All categories: Sex")
     assert m["Sex"].tolist() == [50, 40]
+    text = "Sex \\ Age,young,old,All ages\nm,30,10,40\nf,20,47,67\nTotal,50,57,190\n"
+    with pytest.raises(ValueError, match=r"'Total' of 'Sex' .* totals=\['All ages'\]") as error:
+        Marginals.read(put(tmp_path, text.replace("57,190", "99,149")))
+    m = Marginals.read(tmp_path / "t.csv", totals=["All ages"], kind="counts")
+    assert m["Sex", "Age"].shape == (3, 2)
 
 
 def test_a_level_that_is_the_sum_of_others_without_a_word_is_asked_about(tmp_path):

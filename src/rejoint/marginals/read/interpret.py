@@ -250,7 +250,7 @@ class _Work:
         if told is None:
             self._ask_about_sums()
         if failed and not self.proposal.open:
-            raise self._failed(*failed[0])
+            raise self._failed(*failed[0], failed)
 
     def _part(self, over: tuple[int, ...]) -> FloatArray:
         """Return the numbers of all levels, with totals in their place on some axes."""
@@ -395,8 +395,14 @@ class _Work:
         log = float(np.log10(np.minimum(1.0, width / (2.0 * cells / unit + 1.0))).sum())
         return log + log10(4.0 * labels**2) < log10(_CHANCE)
 
-    def _failed(self, a: int, i: int) -> ValueError:
+    def _failed(self, a: int, i: int, failed: Sequence[tuple[int, int]]) -> ValueError:
         axis, array = self.axes[a], self.array
+        verified = [
+            array.labels[b][j]
+            for b, x in enumerate(self.axes)
+            for j in [*([] if x.total is None else [x.total]), *x.sums]
+            if (b, j) not in failed
+        ]
         off = self._off(a, i, axis.core)
         total, parts = self._line(a, i), np.nansum(self._line(a, axis.core), axis=0)
         others = [
@@ -417,15 +423,14 @@ class _Work:
         return ValueError(
             Message(
                 "{where}: {label!r} of {name!r} is not the sum of the other levels ({worst}). "
-                "Use {none} if it is a level like others, {drop} to leave it out, or {some} to "
-                "name the totals.",
+                "Use {others} if it is a level like others, {drop} to leave it out, or name all "
+                "totals.",
                 where=array.where,
                 label=label,
                 name=name,
                 worst="; ".join(worst),
-                none=Argument("totals", "none"),
+                others=Argument("totals", list(dict.fromkeys(verified)) or "none"),
                 drop=Argument("drop", label),
-                some=Argument("totals"),
             )
         )
 
