@@ -22,7 +22,6 @@ LAYOUTS = {
     "no,young,20\nno,mid,40\nno,old,15\n",
     "corner.csv": "smoke \\ age,young,mid,old\nyes,30,10,5\nno,20,40,15\n",
     "equals.csv": "smoke,age=young,age=mid,age=old\nyes,30,10,5\nno,20,40,15\n",
-    "heading.csv": "Smokers\n,age,,\nsmoke,young,mid,old\nyes,30,10,5\nno,20,40,15\n",
     "tabs.tsv": "smoke \\ age\tyoung\tmid\told\nyes\t30\t10\t5\nno\t20\t40\t15\n",
     "semicolon.csv": "smoke \\ age;young;mid;old\nyes;30;10;5\n\nno;20;40;15\n",
     "totals.csv": "smoke \\ age,young,mid,old,Total\nyes,30,10,5,45\nno,20,40,15,75\n"

@@ -119,6 +119,14 @@ def test_a_table_without_names_gets_numbers_and_a_remark(tmp_path):
     assert 'kind = "?"' in ask(path)
 
 
+def test_a_heading_over_all_columns_is_a_name_to_confirm(tmp_path):
+    path = put(tmp_path, "Smokers\n,age,,\nsmoke,young,mid,old\nyes,30,10,5\nno,20,40,15\n")
+    proposal = ask(path, kind="counts")
+    assert "names = [\"smoke\", \"age\"]  # what 'young', 'mid', 'old' are levels of" in proposal
+    put(tmp_path, proposal, "tables.toml")
+    assert Marginals.read(path)["smoke", "age"].tolist() == [[30, 10, 5], [20, 40, 15]]
+
+
 def test_variables_without_names_of_two_files_are_two(tmp_path):
     put(tmp_path, "Sex,yes,no,Total\nm,30,10,40\nf,20,47,67\n", "a.csv")
     put(tmp_path, "Sex,yes,no,Total\nm,10,30,40\nf,50,17,67\n", "b.csv")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import inf, isfinite, prod
 from typing import NamedTuple
@@ -204,6 +204,8 @@ class TableArray:
         What the format says of marks.
     flags : mapping
         Flags beside numbers, with how many cells have them.
+    heading : str
+        The name of an axis that is only a heading over columns, which may be different measures.
     form : str
         The format or form.
     notes : tuple of str
@@ -219,19 +221,15 @@ class TableArray:
     digits: int = 0
     percent: bool = False
     measure: str = ""
-    units: Mapping[str, str] = None  # type: ignore[assignment]
-    scales: Mapping[str, int] = None  # type: ignore[assignment]
-    totals: Mapping[str, Sequence[str]] = None  # type: ignore[assignment]
-    parts: Mapping[str, Mapping[str, Sequence[str]]] = None  # type: ignore[assignment]
-    missing: Mapping[str, Bounds] = None  # type: ignore[assignment]
-    flags: Mapping[str, int] = None  # type: ignore[assignment]
+    units: Mapping[str, str] = field(default_factory=dict)
+    scales: Mapping[str, int] = field(default_factory=dict)
+    totals: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    missing: Mapping[str, Bounds] = field(default_factory=dict)
+    flags: Mapping[str, int] = field(default_factory=dict)
+    heading: str = ""
     form: str = ""
     notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("units", "scales", "totals", "parts", "missing", "flags"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, {})
 
     def take(self, axis: int, chosen: Sequence[int], *, squeeze: bool = False) -> "TableArray":
         """Return the table with some labels of an axis; without the axis where ``squeeze``."""

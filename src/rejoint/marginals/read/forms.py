@@ -418,19 +418,20 @@ class _Layout:
                     f"{self.where}, line {line}: a label is empty. Leave the line out "
                     "(skip=), or say how many columns have labels (label_columns=)."
                 )
-        names, heads = self._headers(count)
+        names, heads, heading = self._headers(count)
         wide = len(self.head[-1]) - count
         columns = [[label for label in column for _ in range(wide)] for column in rows]
         columns += [list(head) * len(self.body) for head in heads]
         cells = self._cells([cell for _, row in self.body for cell in row[count:]])
         array = long_array(self.where, names, columns, cells, form="cross")
-        return replace(array, notes=tuple(self.notes))
+        return replace(array, notes=tuple(self.notes), heading=heading)
 
-    def _headers(self, count: int) -> tuple[list[str], list[list[str]]]:
-        """Return the names of all variables, and the labels of each column for those in headers."""
+    def _headers(self, count: int) -> tuple[list[str], list[list[str]], str]:
+        """Return the names of all variables, the labels in headers, and a name that heads all."""
         corner = [next((r[k] for r in reversed(self.head) if r[k]), "") for k in range(count)]
         heads, across = list[list[str]](), list[str]()
-        name, above = "", [""] * (len(self.head[-1]) - count)
+        heading = name = ""
+        above = [""] * (len(self.head[-1]) - count)
         for k, row in enumerate(self.head):
             labels, last = [], ""
             for j, cell in enumerate(row[count:]):
@@ -439,7 +440,7 @@ class _Layout:
                 labels.append(last or above[j])
             only = {label for label in labels if label}
             if len(only) == 1 and k < len(self.head) - 1:
-                name = only.pop()  # one heading over all columns names what is below it
+                name = heading = only.pop()  # what is over all columns names what is below it
                 continue
             beside = row[count - 1] if k < len(self.head) - 1 and row[count - 1] else ""
             across.append(name or ("" if beside == corner[-1] else beside))
@@ -453,4 +454,4 @@ class _Layout:
         parts = [head.partition("=") for head in heads[-1]]
         if len({own for own, _, _ in parts}) == 1 and all(label for _, _, label in parts):
             across[-1], heads[-1] = parts[0][0].strip(), [label.strip() for _, _, label in parts]
-        return [*corner, *across], heads
+        return [*corner, *across], heads, heading

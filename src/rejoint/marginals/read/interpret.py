@@ -503,7 +503,7 @@ class _Work:
             raise ValueError(f"{array.where}: none of its cells is known.")
         self.within: tuple[str, ...] = told.per or ()
         if told.kind == "counts":
-            return "counts"
+            return "" if self._ask_for_names() else "counts"
         unit = array.units.get("", "").lower()
         says_share = array.percent or any(p.strip() in _SHARE_UNITS for p in unit.split(","))
         whole = array.digits == 0 and bool((known == np.floor(known)).all())
@@ -527,6 +527,7 @@ class _Work:
                 if self._ask_for_names():
                     return ""
                 return "counts"
+        self._ask_for_names()
         shown = f" of unit {cite(unit)}" if unit else ""
         self.proposal.ask(
             "kind",
@@ -538,9 +539,11 @@ class _Work:
 
     def _ask_for_names(self) -> bool:
         """Ask for variables that have no name and no total, which may be different measures."""
+        if self.told.names is not None:
+            return False
         array = self.array
         shown = [
-            axis.total is not None or name
+            axis.total is not None or name not in ("", array.heading)
             for name, axis in zip(array.names, self.axes, strict=True)
         ]
         if all(shown):
