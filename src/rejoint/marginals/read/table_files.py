@@ -129,8 +129,6 @@ def read_files(
     noisy = noisy or bool(shared.get("noisy", False))
     drafts: list[Draft] = []
     for source in list_files(paths):
-        if Path(source.name).name == FILE:
-            continue
         drafts += _read_source(source, told, folder, delimiter, encoding, base, noisy)
     if not drafts:
         raise ValueError("No table files were given.")
