@@ -76,6 +76,8 @@ def read_form(grid: Grid, told: Description) -> tuple[TableArray | None, Proposa
 
 def _width(row: Row) -> int:
     """Return how many cells a row has before its end is empty."""
+    if row and row[-1]:
+        return len(row)
     return next((k for k in range(len(row), 0, -1) if row[k - 1]), 0)
 
 
@@ -205,7 +207,7 @@ class _Layout:
     def _check_widths(self) -> None:
         """Raise an error for a row with more cells than its header."""
         wide = max(map(_width, self.head))
-        for line, row in self.body:
+        for line, row in self.body if wide < len(self.head[-1]) else ():
             if _width(row) > wide:
                 raise ValueError(
                     Message(

@@ -321,43 +321,55 @@ class _Work:
             return list(core)
         lines = self._line(a, [i, *core])
         lines = lines[:, ~np.isnan(lines).any(axis=0)]
-        found = self._find_members(lines[1:], lines[0], int(np.searchsorted(core, i)), deep=True)
-        return None if found is None else [core[k] for k in found]
+        rows = list(range(1, len(core) + 1))
+        found = self._find_members(lines, lines.sum(axis=1), 0, rows, core, i, deep=True)
+        return None if found is None else [core[k - 1] for k in found]
 
     def _find_members(
-        self, lines: FloatArray, target: FloatArray, place: int, *, deep: bool
+        self,
+        lines: FloatArray,
+        sums: FloatArray,
+        target: int,
+        rows: list[int],
+        order: Sequence[int],
+        place: int,
+        *,
+        deep: bool,
     ) -> list[int] | None:
-        """Return the rows of an array that add up to a target: all, a run from a place, or any."""
+        """Return the rows of an array that add up to another: all, a run beside it, or any.
 
-        def adds_up(rows: Sequence[int]) -> bool:
-            off = np.abs(lines[rows].sum(axis=0) - target)
-            return bool((off <= self._tolerance(len(rows)) + 1e-9 * np.abs(target)).all())
+        ``order`` has the place of each row in the file, and ``place`` that of the target.
+        """
 
-        if not lines.size or not target.any():
+        def adds_up(members: Sequence[int]) -> bool:
+            off = np.abs(lines[members].sum(axis=0) - lines[target])
+            return bool((off <= self._tolerance(len(members)) + 1e-9 * np.abs(lines[target])).all())
+
+        wanted = float(sums[target]) if lines.size else 0.0
+        if not wanted:
             return None
-        sums, wanted = lines.sum(axis=1), float(target.sum())
-        slack = self._tolerance(len(sums)) * lines.shape[1] + 1e-9 * abs(wanted)
-        every = list(range(len(sums)))
-        if abs(float(sums.sum()) - wanted) <= slack and adds_up(every):
-            return every
-        for run in (every[place:], every[:place][::-1]):
+        # Roundings of many lines are independent of each other.
+        slack = 2.0 * self._tolerance(len(rows)) * lines.shape[1] ** 0.5 + 1e-9 * abs(wanted)
+        if abs(float(sums[rows].sum()) - wanted) <= slack and adds_up(rows):
+            return rows
+        middle = int(np.searchsorted(order, place))
+        for run in (rows[middle:], rows[:middle][::-1]):
             reached = np.cumsum(sums[run])
             for k in np.flatnonzero(np.abs(reached - wanted) <= slack)[:20]:
                 if k and adds_up(run[: k + 1]):
                     return sorted(run[: k + 1])
-        if not deep or not 3 <= len(sums) <= _MOST_DEEP or lines.shape[1] < 4:
+        if not deep or not 3 <= len(rows) <= _MOST_DEEP or lines.shape[1] < 4:
             return None
         from scipy.optimize import nnls  # loaded when needed: it is slow to import
 
-        there = target > 0
+        there = np.flatnonzero(lines[target] > 0)[:500]
+        parts = lines[rows][:, there] / lines[target][there]
         try:
-            share = nnls(
-                (lines[:, there] / target[there]).T[:500], np.ones(int(there.sum()))[:500]
-            )[0]
+            share = nnls(parts.T, np.ones(len(there)))[0]
         except RuntimeError:
             return None
-        rows = np.flatnonzero(share > 0.5).tolist()
-        return rows if len(rows) > 1 and adds_up(rows) else None
+        members = [rows[k] for k in np.flatnonzero(share > 0.5)]
+        return members if len(members) > 1 and adds_up(members) else None
 
     def _ask_about_sums(self) -> None:
         """Ask about levels that are sums of others, although no word says so."""
@@ -365,14 +377,15 @@ class _Work:
         for a, axis in enumerate(self.axes):
             lines = self._line(a, axis.core)
             lines = lines[:, ~np.isnan(lines).any(axis=0)]
+            sums = lines.sum(axis=1)
             left = list(range(len(axis.core)))
-            order = sorted(left, key=lambda k: -float(lines[k].sum()))
+            order = np.argsort(-sums, kind="stable").tolist()
             for rank, k in enumerate(order):
                 if len(left) < 3:
                     break
                 others = [j for j in left if j != k]
-                place = int(np.searchsorted(others, k))
-                members = self._find_members(lines[others], lines[k], place, deep=rank < _DEEPEST)
+                deep = rank < _DEEPEST
+                members = self._find_members(lines, sums, k, others, others, k, deep=deep)
                 if members is not None and self._is_proof(lines[k], len(members), len(order)):
                     left = others
                     found.append(self.array.labels[a][axis.core[k]])
