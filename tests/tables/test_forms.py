@@ -251,6 +251,14 @@ def test_every_option_that_means_nothing_here_is_an_error(tmp_path):
             Marginals.read(path, **options)
 
 
+@pytest.mark.parametrize("mark", ["<5", "[c]", "..", "*"])
+def test_the_first_row_may_have_no_number(tmp_path, mark):
+    path = put(tmp_path, f"a,b,count\nboth,u,{mark}\nboth,v,4\nsome,u,5\nsome,v,6\n")
+    m = Marginals.read(path)
+    assert m.domain["a"].levels == ("both", "some")
+    assert len(m.unknown) == 1
+
+
 def test_where_keeps_levels(tmp_path):
     path = put(
         tmp_path,

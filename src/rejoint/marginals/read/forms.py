@@ -186,7 +186,7 @@ class _Layout:
     def _is_in_table(self, cell: str) -> bool:
         """Return whether a cell is a number, or a mark that is no word."""
         kind = self.kinds(cell)
-        return kind == "n" or (kind == "m" and not any(map(str.isalnum, cell)))
+        return kind == "n" or (kind == "m" and (cell[0] in "[(" or cell.lower() == cell.upper()))
 
     def _is_next(self, k: int) -> bool:
         """Return whether a row is of the header: no blank line follows it, or it is as wide."""

@@ -23,7 +23,7 @@ from rejoint.messages import Argument, Message
 from rejoint.text import cite, nearest, plural, show
 
 _TOTAL = re.compile(
-    r"(?:grand |sub-?)?totals?(?: .*)?|all(?! other)(?: .*)?|sum|overall|both(?: sexes)?|.* total|"
+    r"(?:grand |sub-?)?totals?(?: .*)?|all(?! other)(?: .*)?|sum|overall|both sexes|.* total|"
     r"_t"
 )
 _COUNT_UNITS = COUNT_NAMES | {"persons", "people", "person", "numbers", "antal", "personer"} | {
