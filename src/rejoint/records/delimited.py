@@ -12,13 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain, islice
-from math import isfinite
 from typing import NamedTuple, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import EXACT, Column, column_of_distinct, numbers_if_all
+from rejoint.domain.columns import Column, column_of_distinct, numbers_if_all
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Variable
@@ -26,6 +25,7 @@ from rejoint.messages import Argument, Message, remark
 from rejoint.records.files import Source, read_beginning, read_lines
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MOST_DISTINCT
+from rejoint.records.infer import numbers_of as numbers_of
 from rejoint.text import cite, plural, show
 
 #: Delimiters to try, the most common first.
@@ -167,12 +167,6 @@ def read_rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, list[str]
             return
         if row and row != [""]:
             yield seen, row
-
-
-_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,99})")
-_DIGITS_OF_AN_INTEGER = 19  # of 64 bits; an array cannot hold more
-_DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
-_REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 
 
 class TextColumn:
@@ -359,10 +353,10 @@ def _read_by_pyarrow(
         for batch in reader:
             while len(batch):
                 part, batch = batch[:room], batch[len(batch) if room is None else room :]
-                yield [
-                    CodedTexts(c.dictionary.to_pylist(), np.asarray(c.indices))
-                    for c in part.columns
-                ]
+                columns = part.columns
+                if room is not None:  # a slice has the texts of all rows
+                    columns = [c.dictionary_decode().dictionary_encode() for c in columns]
+                yield [CodedTexts(c.dictionary.to_pylist(), np.asarray(c.indices)) for c in columns]
                 room = room and (room - len(part) or size)
 
 
@@ -465,44 +459,3 @@ def typed_column(
     if numbers is None:
         return column_of_distinct(texts, codes, name)
     return numbers_if_all(column_of_distinct(numbers, codes, name))
-
-
-def numbers_of(texts: Sequence[str]) -> list[Level] | None:
-    """Return all texts as numbers, None if one is not a number: ``007`` is a name, not seven.
-
-    Examples
-    --------
-    Commas are decimal marks if some of them cannot separate thousands. Whole numbers are exact,
-    however long.
-
-    >>> numbers_of(["1", "-2"]), numbers_of(["1.5", "2"]), numbers_of(["007"])
-    ([1, -2], [1.5, 2.0], None)
-    >>> numbers_of(["1,5", "2,250"]), numbers_of(["1,250"])
-    ([1.5, 2.25], None)
-    >>> numbers_of(["1234567890123456789", "1234567890123456788"])
-    [1234567890123456789, 1234567890123456788]
-    """
-    if all(_WHOLE.fullmatch(text) for text in texts):
-        whole: list[Level] = [int(text) for text in texts]
-        fit = all(len(text) <= _DIGITS_OF_AN_INTEGER for text in texts)
-        return whole if fit else _floats(texts) or whole
-    if all(_REAL.fullmatch(text) for text in texts):
-        return _floats(texts)
-    if any(_DECIMAL_COMMA.fullmatch(text) for text in texts):
-        points = [text.replace(",", ".") for text in texts]
-        if all("." not in text for text in texts) and all(map(_REAL.fullmatch, points)):
-            return _floats(points)
-    return None
-
-
-def _floats(texts: Sequence[str]) -> list[Level] | None:
-    """Return texts as floats; None if one is too large or two whole numbers would become one."""
-    numbers = [float(text) for text in texts]
-    if not all(map(isfinite, numbers)):
-        return None
-    large = {
-        int(text): number
-        for text, number in zip(texts, numbers, strict=True)
-        if abs(number) > EXACT and _WHOLE.fullmatch(text)
-    }
-    return None if len(set(large.values())) < len(large) else list(numbers)

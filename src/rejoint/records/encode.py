@@ -30,7 +30,6 @@ from rejoint.records.infer import (
     ColumnRule,
     Declarations,
     LeftOut,
-    count_values,
     infer_variable,
     leave_out_unreadable,
     number_kind,
@@ -322,8 +321,8 @@ def read_table(
         if domain is not None:
             variable: Variable | LeftOut = domain[name]
         else:
-            records = count_values(column, weights[1])
-            variable = infer_variable(name, column, declared, weights[0], rule, records)
+            mass, copies = weights
+            variable = infer_variable(name, column, declared, mass, rule, copies)
         if isinstance(variable, LeftOut):
             left_out[name] = variable
             continue

@@ -30,7 +30,6 @@ from rejoint.records.infer import (
     ColumnRule,
     Declarations,
     NotApplicable,
-    count_values,
     infer_variable,
     read_declarations,
 )
@@ -68,7 +67,7 @@ class ColumnCells:
             mass, copies = (None if each is None else each[rows] for each in all_cells)
             declared, rule = self.declarations.of(name), self.declarations.rule
             rule = rule.without_names()  # cells are of few records each
-            found = infer_variable(name, column, declared, mass, rule, count_values(column, copies))
+            found = infer_variable(name, column, declared, mass, rule, copies)
             assert isinstance(found, Variable)
             variable = found
         self.variables[name] = variable
