@@ -358,7 +358,7 @@ def read_column(column: Any, name: str = "") -> Column:
         case "pandas":
             return _of_pandas(column, name)
         case "polars":
-            return _of_polars(column, name)
+            return _of_series(column, name)
         case "pyarrow":
             return _of_arrow(column, name)
     check_column(column, name)
@@ -368,63 +368,54 @@ def read_column(column: Any, name: str = "") -> Column:
 
 
 def _of_pandas(column: Any, name: str) -> Column:
+    """Read what narwhals has no word for: codes of categories, periods, sparse values, objects."""
     import pandas as pd
 
     column = pd.Series(column)  # an Index or an extension array too
-    if isinstance(column.dtype, pd.SparseDtype):
-        column = column.sparse.to_dense()
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        labels, codes = dtype.categories, column.cat.codes.to_numpy()
-        if isinstance(labels, pd.IntervalIndex):
-            labels = labels.astype(str)
-        return column_of_distinct(
-            labels.tolist(), codes, name, declared=True, ordered=bool(dtype.ordered)
-        )
-    if isinstance(dtype, pd.ArrowDtype):
-        return _of_arrow(column.array.__arrow_array__(), name)
-    if isinstance(dtype, np.dtype) and dtype.kind != "O":
-        return column_of_array(column.to_numpy(), name)
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
-        values = column.to_numpy(dtype=getattr(dtype, "numpy_dtype", np.float64), na_value=0)
-        return column_of_array(values, name, column.isna().to_numpy())
+        labels, codes, ordered = dtype.categories, column.cat.codes.to_numpy(), bool(dtype.ordered)
+        labels = labels.astype(str) if isinstance(labels, pd.IntervalIndex) else labels
+        return column_of_distinct(labels.tolist(), codes, name, declared=True, ordered=ordered)
     if isinstance(dtype, pd.PeriodDtype):
-        return column_of_array(column.dt.to_timestamp().to_numpy(), name)
-    if not isinstance(dtype, (np.dtype, pd.StringDtype, pd.DatetimeTZDtype)):
+        column = column.dt.to_timestamp()
+    elif isinstance(dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    elif isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype):
+        try:
+            codes, distinct = pd.factorize(column)
+        except TypeError:  # a cell cannot be hashed: the slow way finds out which
+            return column_of_objects(column.tolist(), name)
+        return numbers_if_all(column_of_distinct(distinct.tolist(), codes, name))
+    return _of_series(column, name)
+
+
+def _of_series(column: Any, name: str) -> Column:
+    """Read a series of any library that narwhals knows."""
+    import narwhals as nw
+
+    series = nw.from_native(column, series_only=True)
+    dtype = series.dtype
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        is_declared, texts = isinstance(dtype, nw.Enum), series.cast(nw.String())
+        labels = list(dtype.categories) if is_declared else texts.drop_nulls().unique().to_list()
+        codes = texts.replace_strict(
+            labels, range(len(labels)), default=-1, return_dtype=nw.Int32()
+        ).to_numpy()
+        return column_of_distinct(labels, codes, name, declared=is_declared, ordered=is_declared)
+    if dtype == nw.Decimal:
+        series = series.cast(nw.Float64())
+    if dtype == nw.Boolean or series.dtype.is_numeric():
+        empty = series.is_null().to_numpy()
+        values = series.fill_null(False if dtype == nw.Boolean else 0).to_numpy()
+        return column_of_array(values, name, empty)
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        series = series.dt.replace_time_zone(None)  # what clocks showed
+    if isinstance(dtype, nw.Datetime | nw.Date | nw.Duration):
+        return column_of_array(series.to_numpy(), name)
+    if dtype.is_nested():
         raise _type_error(name, dtype)
-    try:
-        codes, distinct = pd.factorize(column)
-    except TypeError:  # a cell cannot be hashed: the slow way finds out which
-        return column_of_objects(column.tolist(), name)
-    return numbers_if_all(column_of_distinct(distinct.tolist(), codes, name))
-
-
-def _of_polars(column: Any, name: str) -> Column:
-    import polars as pl
-
-    dtype = column.dtype
-    if isinstance(dtype, pl.Enum):
-        codes = column.to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
-        labels = dtype.categories.to_list()
-        return column_of_distinct(labels, codes, name, declared=True, ordered=True)
-    if dtype in (pl.String, pl.Categorical):
-        labels = column.drop_nulls().unique().cast(pl.String)
-        codes = column.cast(pl.Enum(labels)).to_physical().cast(pl.Int32)
-        return column_of_distinct(labels.to_list(), codes.fill_null(-1).to_numpy(), name)
-    if isinstance(dtype, pl.Decimal):
-        column = column.cast(pl.Float64)
-    if dtype == pl.Boolean or column.dtype.is_float() or column.dtype.is_integer():
-        gone = column.is_null().to_numpy()
-        return column_of_array(
-            column.fill_null(0 if dtype != pl.Boolean else False).to_numpy(), name, gone
-        )
-    if dtype in (pl.Null, pl.Object, pl.Binary, pl.Time):
-        return column_of_objects(column.to_list(), name)
-    if dtype.is_temporal():
-        if getattr(dtype, "time_zone", None):
-            column = column.dt.replace_time_zone(None)  # what clocks showed
-        return column_of_array(column.to_numpy(), name)
-    raise _type_error(name, dtype)
+    return column_of_objects(series.to_list(), name)
 
 
 def _of_arrow(column: Any, name: str) -> Column:
