@@ -21,11 +21,6 @@ class Coded:
     `declared` says that the labels were given with the data (a pandas Categorical, a polars
     Enum): their order is meant, and those that never occur are kept. `ordered` says that the
     order means something.
-
-    Examples
-    --------
-    >>> len(Coded(("a", "b"), np.array([1, -1, 0])))
-    3
     """
 
     labels: tuple[Level, ...]
@@ -37,13 +32,7 @@ class Coded:
         return len(self.codes)
 
     def take(self, rows: NDArray[np.intp]) -> "Coded":
-        """Return some rows; labels that are not declared and not in them are left out.
-
-        Examples
-        --------
-        >>> Coded(("a", "b", "c"), np.array([2, 1, -1, 0])).take(np.array([0, 2]))
-        Coded(labels=('c',), codes=array([ 0, -1], dtype=int32), declared=False, ordered=False)
-        """
+        """Return some rows; labels that are not declared and not in them are left out."""
         codes = self.codes[rows]
         if self.declared:
             return replace(self, codes=codes)
@@ -59,12 +48,6 @@ class Numbers:
 
     Where `missing` is True the value means nothing. Floats keep their precision, so that
     0.1 in a float32 column is the level 0.1.
-
-    Examples
-    --------
-    >>> ages = Numbers(np.array([30, 0, 41]), np.array([False, True, False]))
-    >>> ages.present(), ages.floats()
-    (array([30, 41]), array([30., nan, 41.]))
     """
 
     values: NDArray[Any]
@@ -74,13 +57,7 @@ class Numbers:
         return len(self.values)
 
     def take(self, rows: NDArray[np.intp]) -> "Numbers":
-        """Return some rows.
-
-        Examples
-        --------
-        >>> Numbers(np.array([30, 0, 41])).take(np.array([2, 0])).values
-        array([41, 30])
-        """
+        """Return some rows."""
         missing = None if self.missing is None else self.missing[rows]
         return Numbers(self.values[rows], missing)
 
@@ -107,13 +84,7 @@ def column_of_distinct(
     declared: bool = False,
     ordered: bool = False,
 ) -> Coded:
-    """Return codes into values of any type as codes into labels; empty values are -1.
-
-    Examples
-    --------
-    >>> column_of_distinct([np.str_("a"), None, "a"], np.array([0, 1, 2, -1]), "x")
-    Coded(labels=('a',), codes=array([ 0, -1,  0, -1], dtype=int32), declared=False, ordered=False)
-    """
+    """Return codes into values of any type as codes into labels; empty values are -1."""
     labels: dict[Level, int] = {}
     table = np.full(len(distinct) + 1, -1, dtype=np.int32)  # the last entry is for the code -1
     for i, value in enumerate(distinct):
@@ -143,14 +114,7 @@ _ADVICE = (
 
 
 def label_error(name: str, row: int, value: object) -> LabelError:
-    """Return the error for a value that cannot be a label.
-
-    Examples
-    --------
-    >>> label_error("x", 3, [1])
-    LabelError("Variable 'x', row 3: [1] is a list: labels are text, numbers, booleans and dates; \
-turn the values into one of these, or leave the column out.")
-    """
+    """Return the error for a value that cannot be a label."""
     kind = type(value).__name__
     return LabelError(f"Variable {cite(name)}, row {row}: {show([value])} is a {kind}: {_ADVICE}.")
 
@@ -167,13 +131,7 @@ _SAMPLE = 10_000
 def column_of_array(
     array: NDArray[Any], name: str, missing: NDArray[np.bool_] | None = None
 ) -> Column:
-    """Read one NumPy column of any dtype; `missing` marks cells that hold nothing.
-
-    Examples
-    --------
-    >>> column_of_array(np.array([3.0, np.nan]), "x")
-    Numbers(values=array([3, 0]), missing=array([False,  True]))
-    """
+    """Read one NumPy column of any dtype; `missing` marks cells that hold nothing."""
     if array.ndim != 1:
         raise ValueError(
             f"Variable {cite(name)} must be one column, not an array of "
@@ -242,13 +200,7 @@ def _blanked(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> list[Any
 
 
 def column_of_objects(values: Sequence[Any], name: str) -> Column:
-    """Read a column of Python objects by hashing.
-
-    Examples
-    --------
-    >>> column_of_objects(["b", None, "a"], "x").labels
-    ('b', 'a')
-    """
+    """Read a column of Python objects by hashing."""
     try:
         places: dict[Any, int] = dict.fromkeys(values, 0)
     except TypeError:
@@ -262,13 +214,7 @@ def column_of_objects(values: Sequence[Any], name: str) -> Column:
 
 
 def column_of_texts(array: NDArray[np.str_], name: str) -> Column:
-    """Read a NumPy array of text: by a hash of the characters, exact because it is checked.
-
-    Examples
-    --------
-    >>> column_of_texts(np.array(["b", "a", "b", "b"]), "x").labels
-    ('a', 'b')
-    """
+    """Read a NumPy array of text: by a hash of the characters, exact because it is checked."""
     array = np.ascontiguousarray(array)
     width = array.dtype.itemsize // 4
     if not len(array) or not 0 < width <= _WIDE:
@@ -297,13 +243,7 @@ def _ranks(keys: NDArray[np.uint64]) -> tuple[Codes, int]:
 
 
 def numbers_if_all(column: Coded) -> Column:
-    """Return `Numbers` if every label is a number (not all booleans) that an array can hold.
-
-    Examples
-    --------
-    >>> numbers_if_all(Coded((30, 10), np.array([0, 1, 0]))).values
-    array([30, 10, 30])
-    """
+    """Return `Numbers` if every label is a number (not all booleans) that an array can hold."""
     labels = column.labels
     if not labels or not all(isinstance(x, (int, float)) for x in labels):
         return column
@@ -324,16 +264,7 @@ def _hashable(value: object) -> bool:
 
 
 def check_column(column: object, name: object) -> None:
-    """Raise an error for what is not a column: a single value, or values without order.
-
-    Examples
-    --------
-    >>> check_column({1, 2}, "a")
-    Traceback (most recent call last):
-    ...
-    TypeError: Variable 'a' must be a column (a list, an array, a series), not a set, whose values \
-belong to no row.
-    """
+    """Raise an error for what is not a column: a single value, or values without order."""
     what = f"Variable {cite(str(name))} must be a column (a list, an array, a series)"
     if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
         shown = f"the single {type(column).__name__} {cite(column)}"
@@ -343,13 +274,7 @@ belong to no row.
 
 
 def read_column(column: Any, name: str = "") -> Column:
-    """Read one column of anything: array, list, or series of a frame library.
-
-    Examples
-    --------
-    >>> read_column(["b", None, "b"]).codes
-    array([ 0, -1,  0], dtype=int32)
-    """
+    """Read one column of anything: array, list, or series of a frame library."""
     if isinstance(column, (Coded, Numbers)):
         return column
     if isinstance(column, np.ndarray):

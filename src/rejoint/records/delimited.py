@@ -60,26 +60,14 @@ class CodedTexts(NamedTuple):
 def read_csv_rows(
     lines: Iterable[str], delimiter: str = ",", *, strict: bool = False
 ) -> Iterator[list[str]]:
-    """Return the rows of CSV, whose cells may be long.
-
-    Examples
-    --------
-    >>> [len(cell) for row in read_csv_rows(["a," + "b" * 200_000]) for cell in row]
-    [1, 200000]
-    """
+    """Return the rows of CSV, whose cells may be long."""
     csv.field_size_limit(max(csv.field_size_limit(), MOST_CELL))  # it is one for the process
     return csv.reader(lines, delimiter=delimiter, strict=strict)
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Encoding, delimiter and comment mark of a text file.
-
-    Examples
-    --------
-    >>> Dialect("utf-8", ";").delimiter
-    ';'
-    """
+    """Encoding, delimiter and comment mark of a text file."""
 
     encoding: str
     delimiter: str
@@ -89,17 +77,7 @@ class Dialect:
 def find_dialect(
     source: Source, delimiter: str | None = None, encoding: str | None = None, comment: str = ""
 ) -> Dialect:
-    r"""Return the dialect as given; guess the rest from the beginning of the file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "a.csv")
-    ...     _ = path.write_text("name;size\nx;1,5\n")
-    ...     find_dialect(Source(path))
-    Dialect(encoding='utf-8', delimiter=';', comment='')
-    """
+    """Return the dialect as given; guess the rest from the beginning of the file."""
     if delimiter is not None and len(delimiter) != 1:
         raise ValueError(f"delimiter must be a single character, got {cite(delimiter)}.")
     encoding, text, is_all = read_beginning(source, encoding)
@@ -134,17 +112,7 @@ def _without(lines: Iterable[str], comment: str) -> Iterator[str]:
 
 
 def read_rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    r"""Yield rows of cells as text, each with the number of its last line; skip blank lines.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "a.csv")
-    ...     _ = path.write_text('a,b\n\n"x, y",2\n')
-    ...     list(read_rows(Source(path), Dialect("utf-8", ",")))
-    [(1, ['a', 'b']), (3, ['x, y', '2'])]
-    """
+    """Yield rows of cells as text, each with the number of its last line; skip blank lines."""
     seen = 0
 
     def counted() -> Iterator[str]:
@@ -421,16 +389,7 @@ def check_names(source: Source, names: Sequence[str]) -> list[int]:
 def typed_columns(
     names: Sequence[str], columns: Sequence[TextColumn], rows: int, domain: Domain | None
 ) -> Frame:
-    """Return the block as a frame: texts as levels of the domain, or as numbers where all are.
-
-    Examples
-    --------
-    >>> column = TextColumn(frozenset())
-    >>> for cell in ("10", "9"):
-    ...     column.add(cell)
-    >>> typed_columns(["a"], [column], 2, None).columns[0].values
-    array([10,  9])
-    """
+    """Return the block as a frame: texts as levels of the domain, or as numbers where all are."""
     made: list[Column] = []
     for name, column in zip(names, columns, strict=True):
         variable = domain[name] if domain is not None and name in domain else None

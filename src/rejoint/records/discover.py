@@ -103,14 +103,6 @@ def encode_part(
     """Return the records of the next part, not weighted yet, and the weights of its rows.
 
     Columns and labels that the domain lacks are collected.
-
-    Examples
-    --------
-    >>> options, found = {"domain": Domain.of({"a": ["x", "y"]})}, Unmatched()
-    >>> for cells in (["x", "z"], ["y", "z"]):
-    ...     part, _ = encode_part(Frame(("a",), [cells], 2), options, NO_WEIGHTS, found)
-    >>> part.codes.ravel().tolist(), found.labels["a"].cells
-    ([1, -1], 2)
     """
     frame, rows = weights.split(frame, unmatched.rows)
     if rest.get("left_out") and frame.names is not None:
@@ -286,14 +278,7 @@ def find_domain_of_files(
 def find_domain_of_frames(
     frames: Callable[[], Iterator[Frame]], weights: WeightArguments, declarations: Mapping[str, Any]
 ) -> Discovered:
-    """Find the domain of a sequence of frames, which can be read again.
-
-    Examples
-    --------
-    >>> frames = [Frame(("a",), [["x", "y"]], 2), Frame(("a",), [["z", None]], 2)]
-    >>> find_domain_of_frames(lambda: iter(frames), NO_WEIGHTS, {}).domain["a"].levels
-    ('x', 'y', 'z')
-    """
+    """Find the domain of a sequence of frames, which can be read again."""
     found = _conclude("The source", summarize_frames(frames(), weights), declarations)
     return find_empty_levels(found, lambda: sample_parts(frames(), found, weights), declarations)
 
@@ -326,13 +311,7 @@ def find_empty_levels(
 
 
 def summarize_frames(frames: Iterator[Frame], weights: WeightArguments) -> Summaries:
-    """Summarize the columns of some frames, to be combined with other summaries.
-
-    Examples
-    --------
-    >>> list(summarize_frames(iter([Frame(("a",), [["x", "y"]], 2)]), NO_WEIGHTS))
-    ['a']
-    """
+    """Summarize the columns of some frames, to be combined with other summaries."""
     seen: Summaries = {}
     _summarize_frames(frames, weights, seen)
     return seen

@@ -30,14 +30,6 @@ def fill_empty(domain: Domain, codes: Codes) -> Codes:
 
     A cell whose label is not a level, -2, is not empty. Cells stay as they are where the parent is
     missing, or is not a variable of the domain.
-
-    Examples
-    --------
-    >>> from rejoint.domain.variable import Variable
-    >>> sex = Variable("sex", ("F", "M")).with_empty(EmptyCells("where", ("office",)))
-    >>> domain = Domain((sex, Variable("where", ("car", "office"))))
-    >>> fill_empty(domain, np.array([[-1, 1], [-1, 0], [0, 1], [-1, -1], [-2, 1]]))[:, 0]
-    array([ 2, -1,  0, -1, -1])
     """
     for n in _parents_first(domain):
         variable, column = domain[n], codes[:, n]
@@ -70,29 +62,13 @@ def _parents_first(domain: Domain) -> list[int]:
 
 
 def add_missing_levels(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain with a level for all empty cells of some columns.
-
-    Examples
-    --------
-    >>> add_missing_levels(Domain.of({"vote": ["yes", "no"]}), ["vote"])["vote"].levels
-    ('yes', 'no', 'missing')
-    """
+    """Return the domain with a level for all empty cells of some columns."""
     wanted = set(names)
     return Domain(tuple(v.with_empty(EmptyCells()) if v.name in wanted else v for v in domain))
 
 
 def add_not_applicable(domain: Domain, codes: Codes, declarations: Declarations) -> Domain:
-    """Return the domain with a level for cells that do not apply, found by codes; with one remark.
-
-    Examples
-    --------
-    >>> from rejoint.records.infer import read_declarations
-    >>> codes = np.array([[0, 0], [0, 1], [1, -1]] * 30, dtype=np.int8)
-    >>> domain = Domain.of({"where": ["car", "office"], "sex": ["F", "M"]})
-    >>> declared = read_declarations(not_applicable=["sex"])
-    >>> add_not_applicable(domain, codes, declared)["sex"].levels
-    ('F', 'M', 'does not apply')
-    """
+    """Return the domain with a level for cells that do not apply; remark on it once."""
     wanted = declarations.not_applicable
     if wanted is False:
         return domain
@@ -111,13 +87,7 @@ def add_not_applicable(domain: Domain, codes: Codes, declarations: Declarations)
 
 
 def sample_rows(codes: Codes, most: int = MOST_ROWS) -> Codes:
-    """Return at most so many rows, drawn at random.
-
-    Examples
-    --------
-    >>> sample_rows(np.zeros((9, 2), dtype=np.int8), 4).shape
-    (4, 2)
-    """
+    """Return at most so many rows, drawn at random."""
     if len(codes) <= most:
         return codes
     chosen = np.random.default_rng(0).choice(len(codes), most, replace=False)
@@ -164,12 +134,6 @@ def find_rules(
 
     A level counts if cells are empty in nearly all of its records, by more than chance explains.
     Only columns in ``names`` are looked at, whatever share of their empty cells a parent explains.
-
-    Examples
-    --------
-    >>> codes = np.array([[0, 0], [0, 1], [1, -1]] * 30, dtype=np.int8)
-    >>> find_rules(Domain.of({"where": ["car", "office"], "sex": 2}), codes, ColumnRule())
-    {'sex': EmptyCells(parent='where', levels=('office',))}
     """
     absent = codes < 0
     count = absent.sum(axis=0)

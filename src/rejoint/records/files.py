@@ -41,11 +41,6 @@ class Source:
         Row groups of a Parquet file to read; all by default.
     content : bytes, optional
         What the file holds, where it is part of another one.
-
-    Examples
-    --------
-    >>> Source("data/people.csv.gz").suffix
-    '.csv'
     """
 
     def __init__(
@@ -124,13 +119,7 @@ class Beginning(NamedTuple):
 
 
 def read_beginning(source: Source, encoding: str | None = None) -> Beginning:
-    """Return the encoding of a text, as given or guessed, and the beginning of the text.
-
-    Examples
-    --------
-    >>> read_beginning(Source("a.csv", content="π".encode("utf-16")))
-    Beginning(encoding='utf-16', text='π', is_all=True)
-    """
+    """Return the encoding of a text, as given or guessed, and the beginning of the text."""
     with source.open() as file:
         sample = file.read(SAMPLE_BYTES)
     encoding = encoding or _guess_encoding(source, sample)
@@ -176,13 +165,7 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
 
 
 def read_lines(source: Source, encoding: str) -> Iterator[str]:
-    r"""Yield the lines of a text with their ends.
-
-    Examples
-    --------
-    >>> list(read_lines(Source("a.csv", content=b"a,b\n1,2"), "utf-8"))
-    ['a,b\n', '1,2']
-    """
+    """Yield the lines of a text with their ends."""
     with source.open() as file:
         lines = io.TextIOWrapper(file, encoding=encoding, newline="")
         seen = 0

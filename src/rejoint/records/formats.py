@@ -52,11 +52,6 @@ def pieces_of(files: Sequence[RowGroups]) -> list[list[range]]:
     """Return neighboring groups of each file, joined until a piece is worth its overhead.
 
     The pieces depend on the files only, so sums over pieces are reproducible.
-
-    Examples
-    --------
-    >>> pieces_of([RowGroups((10**6, 10**5, 10**6), columns=8), RowGroups((), 0)])
-    [[range(0, 1), range(1, 3)], []]
     """
     enough = max(LEAST_PIECE_CELLS, sum(groups.cells for groups in files) // MOST_PIECES)
     return [_joined(groups, enough) for groups in files]
@@ -105,13 +100,7 @@ class ModelNotDataError(ValueError):
 
 
 def format_of(source: Source, given: str | None) -> str:
-    """Return the format: as given, by the name, or by the first bytes.
-
-    Examples
-    --------
-    >>> format_of(Source("people.parquet"), None), format_of(Source("duckdb:SELECT 1"), None)
-    ('parquet', 'duckdb')
-    """
+    """Return the format: as given, by the name, or by the first bytes."""
     if given is not None:
         known = _WORD.get(given, given)
         if known not in ("text", *READERS):

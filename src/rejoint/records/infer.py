@@ -141,11 +141,6 @@ class Declaration(NamedTuple):
     """What the user declared about a column; None where nothing was declared.
 
     `bins` is the number of quantile bins, their edges, or False for one level per value.
-
-    Examples
-    --------
-    >>> Declaration().silent, Declaration(bins=5).silent
-    (True, False)
     """
 
     kind: Kind | None = None
@@ -168,11 +163,6 @@ class Declarations(NamedTuple):
     """What the user declared about columns: about some by name, and about all others.
 
     `rule` decides where nothing was declared.
-
-    Examples
-    --------
-    >>> Declarations({"a": Declaration(bins=5)}, Declaration()).of("b")
-    Declaration(kind=None, levels=None, bins=None)
     """
 
     by_name: Mapping[str, Declaration]
@@ -220,15 +210,7 @@ def read_declarations(
     not_applicable: NotApplicable = "auto",
     missing_level: Sequence[Any] = (),
 ) -> Declarations:
-    """Group declarations by column; the arguments group them by kind of declaration.
-
-    Examples
-    --------
-    >>> read_declarations({"a": "ordinal"}, None, False).by_name
-    {'a': Declaration(kind='ordinal', levels=None, bins=False)}
-    >>> read_declarations(bins=8).rule.count_bins(5000)
-    8
-    """
+    """Group declarations by column; the arguments group them by kind of declaration."""
     others = Declaration()
     if bins is False:
         others, bins = Declaration(bins=False), None
@@ -623,14 +605,6 @@ class ColumnSummary:
         Whether labels are texts of a file, which are numbers if all of them are.
     most : float, optional
         Distinct numbers beyond which a sample replaces them.
-
-    Examples
-    --------
-    >>> seen = ColumnSummary("age")
-    >>> seen.add(Numbers(np.array([30, 41])), None)
-    >>> seen.add(Numbers(np.array([30, 52])), None)
-    >>> seen.variable(Declaration()).levels
-    (30, 41, 52)
     """
 
     def __init__(
