@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import LabelError, Level, is_missing, native, place_among
+from rejoint.domain.labels import LabelError, Level, is_missing, native
 from rejoint.text import cite, plural, show
 
 Codes = NDArray[np.signedinteger[Any]]
@@ -123,11 +123,6 @@ def _type_error(name: str, kind: object) -> LabelError:
     return LabelError(f"Variable {cite(name)} holds {kind}: {_ADVICE}.")
 
 
-_WIDE = 64  # characters; longer text is hashed by Python
-_PRIME = 1099511628211
-_SAMPLE = 10_000
-
-
 def column_of_array(
     array: NDArray[Any], name: str, missing: NDArray[np.bool_] | None = None
 ) -> Column:
@@ -150,8 +145,6 @@ def column_of_array(
             )
         case "f":
             return _of_floats(array, missing)
-        case "U" if missing is None:
-            return column_of_texts(array, name)
         case "O" | "U" | "T" | "S":
             return column_of_objects(_blanked(array, missing), name)
         case "M" | "m" if array.dtype.str[3:]:  # with a unit
@@ -211,35 +204,6 @@ def column_of_objects(values: Sequence[Any], name: str) -> Column:
         places[value] = i
     codes = np.fromiter(map(places.__getitem__, values), np.int32, len(values))
     return numbers_if_all(column_of_distinct(distinct, codes, name))
-
-
-def column_of_texts(array: NDArray[np.str_], name: str) -> Column:
-    """Read a NumPy array of text: by a hash of the characters, exact because it is checked."""
-    array = np.ascontiguousarray(array)
-    width = array.dtype.itemsize // 4
-    if not len(array) or not 0 < width <= _WIDE:
-        return column_of_objects(array.tolist(), name)
-    letters = array.view(np.uint32).reshape(len(array), width)
-    keys = letters[:, 0].astype(np.uint64)
-    for place in range(1, width):
-        keys *= np.uint64(_PRIME)
-        keys += letters[:, place]
-    codes, count = _ranks(keys)
-    row = np.zeros(count, dtype=np.intp)
-    row[codes] = np.arange(len(array))
-    if count > len(array) // 2 or not np.array_equal(array[row][codes], array):
-        return column_of_objects(array.tolist(), name)  # nothing gained, or two of one hash
-    return column_of_distinct(array[row].tolist(), codes, name)
-
-
-def _ranks(keys: NDArray[np.uint64]) -> tuple[Codes, int]:
-    """Return the rank of each key among the distinct ones, and how many these are."""
-    distinct = np.unique(keys[:_SAMPLE])
-    codes = place_among(distinct, keys)
-    if not np.array_equal(distinct[codes], keys):  # the first keys were not all there are
-        distinct = np.unique(keys)
-        codes = place_among(distinct, keys)
-    return codes, len(distinct)
 
 
 def numbers_if_all(column: Coded) -> Column:

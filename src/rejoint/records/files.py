@@ -131,15 +131,12 @@ def read_beginning(source: Source, encoding: str | None = None) -> Beginning:
             Message("{encoding} is not known to Python as an encoding of text.", encoding=name)
         ) from None
     if "\0" in text:
-        raise ValueError(
-            Message(
-                "{source} contains zero bytes, so it is not text: give {format} if it has another "
-                "format, or {encoding}.",
-                source=source.name,
-                format=Argument("format"),
-                encoding=Argument("encoding"),
-            )
+        zeros = (
+            "{source} contains zero bytes, so it is not text: give {format} if it has another "
+            "format, or {encoding}."
         )
+        terms = {name: Argument(name) for name in ("format", "encoding")}
+        raise ValueError(Message(zeros, source=source.name, **terms))
     return Beginning(encoding, text, len(sample) < SAMPLE_BYTES)
 
 
@@ -151,15 +148,12 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
         sample.decode("utf-8")
     except UnicodeDecodeError as error:
         if len(sample) - error.start > 3:  # otherwise the sample ends within a character
-            remark(
-                Message(
-                    "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the "
-                    "most common other Western encoding. Give {encoding} if that is wrong.",
-                    source=source.name,
-                    byte=error.start,
-                    encoding=Argument("encoding"),
-                )
+            text = (
+                "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the most common "
+                "other Western encoding. Give {encoding} if that is wrong."
             )
+            term = Argument("encoding")
+            remark(Message(text, source=source.name, byte=error.start, encoding=term))
             return "cp1252"
     return "utf-8"
 
@@ -179,15 +173,11 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
                 seen += 1
                 yield line
         except UnicodeError as error:
-            raise ValueError(
-                Message(
-                    "{source}, after line {line}: not {used} ({reason}). Use {encoding}, for "
-                    "instance 'latin-1'.",
-                    source=source.name,
-                    line=seen,
-                    used=encoding,
-                    reason=getattr(error, "reason", error),
-                    encoding=Argument("encoding"),
-                )
-            ) from error
+            text = (
+                "{source}, after line {line}: not {used} ({reason}). Use {encoding}, for instance "
+                "'latin-1'."
+            )
+            reason = getattr(error, "reason", error)
+            fields = {"source": source.name, "line": seen, "used": encoding, "reason": reason}
+            raise ValueError(Message(text, encoding=Argument("encoding"), **fields)) from error
         lines.detach()  # the source closes what it opened

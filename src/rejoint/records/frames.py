@@ -72,17 +72,13 @@ def split_column(frame: Frame, name: str, use: str = "sample_weight") -> tuple[F
     names = list(frame.names or ())
     if names.count(name) != 1:
         found = "there is no column" if name not in names else "there is more than one column"
-        raise KeyError(
-            Message(
-                "{use}: {found} {name!r}; it must be the name of one column, and the columns are "
-                "{names}.{nearest}",
-                use=PythonName(use),
-                found=found,
-                name=name,
-                names=show(names),
-                nearest=nearest(name, names),
-            )
+        text = (
+            "{use}: {found} {name!r}; it must be the name of one column, and the columns are "
+            "{names}.{nearest}"
         )
+        fields = {"found": found, "name": name, "names": show(names)}
+        near = nearest(name, names)
+        raise KeyError(Message(text, use=PythonName(use), nearest=near, **fields))
     at = names.index(name)
     rest = [column for n, column in enumerate(frame.columns) if n != at]
     return Frame((*names[:at], *names[at + 1 :]), rest, frame.rows), frame.columns[at]

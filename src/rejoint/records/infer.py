@@ -183,16 +183,10 @@ class Declarations(NamedTuple):
         declared += [(n, (use,)) for use, names in listed.items() if names != "auto" for n in names]
         for name, arguments in declared:
             if name not in known:
-                raise KeyError(
-                    Message(
-                        "{arguments}: there is no {name!r}; the {what} are {known}.{nearest}",
-                        name=name,
-                        arguments=_either(arguments),
-                        what=what,
-                        known=show(known),
-                        nearest=nearest(name, known),
-                    )
-                )
+                text = "{arguments}: there is no {name!r}; the {what} are {known}.{nearest}"
+                fields = {"name": name, "what": what, "known": show(known)}
+                near = nearest(name, known)
+                raise KeyError(Message(text, arguments=_either(arguments), nearest=near, **fields))
 
 
 def _either(arguments: Sequence[str]) -> Message:
@@ -345,14 +339,11 @@ def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
     unclear = next((x for x in coded.labels if type(x) is not int and date_part(x, "year")), None)
     if unclear is not None or not (known or declared.levels):
         shown = show(coded.labels) if unclear is None else cite(unclear)
-        raise ValueError(
-            Message(
-                "Variable {name!r} has no {part} in {shown}: write dates as 2020-01-31, or use "
-                "{year}.",
-                **{"name": name, "part": part, "shown": shown},
-                year=Argument("kinds", {name: "nominal" if unclear is None else "year"}),
-            )
+        text = (
+            "Variable {name!r} has no {part} in {shown}: write dates as 2020-01-31, or use {year}."
         )
+        year = Argument("kinds", {name: "nominal" if unclear is None else "year"})
+        raise ValueError(Message(text, name=name, part=part, shown=shown, year=year))
     place: dict[Level, int] = {label: code for code, label in enumerate(known)}
     table = np.array([*(place.get(label, -1) for label in coded.labels), -1], dtype=np.int32)
     return Coded(known, table[coded.codes], declared=True)
