@@ -119,13 +119,17 @@ def world(name):
     if name == "survey":
         rng = np.random.default_rng(3)
         frame["people"] = np.exp(rng.normal(7.0, 0.5, ROWS))
+        frame["region"] = rng.integers(0, 3, ROWS)
+        frame["town"] = [f"town {k}" for k in rng.integers(0, 20, ROWS)]
     return frame
 
 
 #: Columns that weigh the records, where a world has them.
 WEIGHTS = {
     "sample_weight": "times",
-    "survey_weight": "people",  # strata and clusters do not count in parts
+    "survey_weight": "people",
+    "strata": "region",
+    "clusters": "town",
 }
 
 

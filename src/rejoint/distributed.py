@@ -45,7 +45,7 @@ from rejoint.records.frames import Frame, take_apart
 from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, Report, Scan, describe_progress
-from rejoint.records.survey_design import SurveyDesign, WeightArguments, WeightSums
+from rejoint.records.survey_design import DesignSums, SurveyDesign, WeightArguments
 from rejoint.text import plural
 
 __all__ = ["DaskScan", "executor", "scan"]
@@ -71,7 +71,7 @@ class EncodedPartition(NamedTuple):
     codes: NDArray[np.signedinteger[Any]]
     weight: NDArray[np.float64] | None
     unmatched: Unmatched
-    sums: WeightSums | None = None
+    sums: DesignSums | None = None
     cluster_keys: Keys | None = None
 
 
@@ -213,7 +213,7 @@ def scan(
     rows = unmatched.rows
     design = None
     if weights.is_survey:
-        sums = WeightSums()
+        sums = DesignSums(found.shape)
         for mine in client.gather([client.submit(_sums, p, retries=RETRIES) for p in parts]):
             sums.join(mine)
         design = sums.design()
@@ -365,7 +365,7 @@ def _sample(partition: Any, weights: WeightArguments, first: Discovered, most: i
 def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> EncodedPartition:
     domain = rest["domain"]
     frames = _frames(partition, domain, weights)
-    unmatched, sums = Unmatched(), WeightSums()
+    unmatched, sums = Unmatched(), DesignSums(domain.shape)
     width = code_dtype(max(domain.shape))
     codes, mass = [np.empty((0, len(domain)), dtype=width)], [np.empty(0)]
     keys = [np.empty(0, dtype=np.int64)]
@@ -375,7 +375,8 @@ def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> E
         part, rows = encode_part(frame, rest, weights, unmatched)
         codes.append(part.codes.astype(width))
         mass.append(rows.raw)
-        sums.join(rows.sums)
+        if weights.is_survey:
+            sums.add(part.codes, rows)
         if rows.cluster_keys is not None:
             keys.append(rows.cluster_keys)
     clusters = None if weights.clusters is None else np.concatenate(keys)
@@ -392,7 +393,7 @@ def _unmatched(part: EncodedPartition) -> Unmatched:
     return part.unmatched
 
 
-def _sums(part: EncodedPartition) -> WeightSums | None:
+def _sums(part: EncodedPartition) -> DesignSums | None:
     return part.sums
 
 

@@ -37,10 +37,10 @@ from rejoint.records.records import Records, as_frame, check_undeclared
 from rejoint.records.scan import rows_of_part
 from rejoint.records.survey_design import (
     NO_WEIGHTS,
+    DesignSums,
     RowWeights,
     SurveyDesign,
     WeightArguments,
-    WeightSums,
 )
 from rejoint.text import cite, nearest, show
 
@@ -158,14 +158,14 @@ class PartReader:
         """Make a pass that measures survey weights; none without them."""
         if not self.weights.is_survey:
             return None
-        sums = WeightSums()
-        for _, rows in self._pass():
+        sums = DesignSums(self.options["domain"].shape)
+        for records, rows in self._pass():
             if rows is None:
                 raise ValueError(
                     "The parts are Records, which have weights of their own: give their survey "
                     "weights to Records.of, or frames to scan."
                 )
-            sums.join(rows.sums)
+            sums.add(records.codes, rows)
         self.design = sums.design()
         return self.design
 
