@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoint.domain.columns import Coded, Numbers, column_of_objects, column_of_texts, read_column
+from rejoint.domain.columns import Coded, Numbers, read_column
 from rejoint.domain.labels import (
     Bin,
     bin_codes,
@@ -170,22 +170,6 @@ class TestForms:
 
     def test_unsigned(self):
         assert read_column(np.array([2**63 + 5], dtype=np.uint64)).values.tolist() == [2**63 + 5]
-
-    @given(st.lists(st.text(max_size=5), min_size=1, max_size=60))
-    def test_text_by_hash_is_text_by_dict(self, texts):
-        array = np.array(texts * 3)  # repeated, so that hashing is worth its while
-        one, other = column_of_texts(array, ""), column_of_objects(array.tolist(), "")
-        assert [one.labels[c] for c in one.codes] == [other.labels[c] for c in other.codes]
-
-    def test_two_texts_of_one_hash(self, monkeypatch):
-        monkeypatch.setattr("rejoint.domain.columns._PRIME", 1)  # the sum of the characters
-        column = read_column(np.array(["ab", "ba", "ab", "ba", "ab", "ba"]))
-        assert [column.labels[c] for c in column.codes] == ["ab", "ba"] * 3
-
-    def test_late_texts_are_found(self, monkeypatch):
-        monkeypatch.setattr("rejoint.domain.columns._SAMPLE", 2)
-        column = read_column(np.array(["a", "a", "b", "c", "a", "b", "c"] * 2))
-        assert [column.labels[c] for c in column.codes] == ["a", "a", "b", "c", "a", "b", "c"] * 2
 
     def test_many_objects_that_are_nan(self):
         column = read_column([float("nan") for _ in range(10)] + ["x"])

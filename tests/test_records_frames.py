@@ -183,7 +183,7 @@ class TestSpecialColumns:
         assert [type(level) for level in whole] == [int, int, str]
 
     def test_a_number_and_its_text_are_refused(self):
-        words = r"'x' holds both 1 \(int, row 0\) and '1' \(str, row 2\): make them one type"
+        words = r"'x' holds both 1 \(int\) and '1' \(str\): make them one type"
         with pytest.raises(ValueError, match=words):
             self.one([1, 2, "1", "a"])
 

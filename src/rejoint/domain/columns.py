@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import LabelError, Level, is_missing, native, place_among
+from rejoint.domain.labels import LabelError, Level, is_missing, native
 from rejoint.text import cite, plural, show
 
 Codes = NDArray[np.signedinteger[Any]]
@@ -21,11 +21,6 @@ class Coded:
     `declared` says that the labels were given with the data (a pandas Categorical, a polars
     Enum): their order is meant, and those that never occur are kept. `ordered` says that the
     order means something.
-
-    Examples
-    --------
-    >>> len(Coded(("a", "b"), np.array([1, -1, 0])))
-    3
     """
 
     labels: tuple[Level, ...]
@@ -37,13 +32,7 @@ class Coded:
         return len(self.codes)
 
     def take(self, rows: NDArray[np.intp]) -> "Coded":
-        """Return some rows; labels that are not declared and not in them are left out.
-
-        Examples
-        --------
-        >>> Coded(("a", "b", "c"), np.array([2, 1, -1, 0])).take(np.array([0, 2]))
-        Coded(labels=('c',), codes=array([ 0, -1], dtype=int32), declared=False, ordered=False)
-        """
+        """Return some rows; labels that are not declared and not in them are left out."""
         codes = self.codes[rows]
         if self.declared:
             return replace(self, codes=codes)
@@ -59,12 +48,6 @@ class Numbers:
 
     Where `missing` is True the value means nothing. Floats keep their precision, so that
     0.1 in a float32 column is the level 0.1.
-
-    Examples
-    --------
-    >>> ages = Numbers(np.array([30, 0, 41]), np.array([False, True, False]))
-    >>> ages.present(), ages.floats()
-    (array([30, 41]), array([30., nan, 41.]))
     """
 
     values: NDArray[Any]
@@ -74,13 +57,7 @@ class Numbers:
         return len(self.values)
 
     def take(self, rows: NDArray[np.intp]) -> "Numbers":
-        """Return some rows.
-
-        Examples
-        --------
-        >>> Numbers(np.array([30, 0, 41])).take(np.array([2, 0])).values
-        array([41, 30])
-        """
+        """Return some rows."""
         missing = None if self.missing is None else self.missing[rows]
         return Numbers(self.values[rows], missing)
 
@@ -107,13 +84,7 @@ def column_of_distinct(
     declared: bool = False,
     ordered: bool = False,
 ) -> Coded:
-    """Return codes into values of any type as codes into labels; empty values are -1.
-
-    Examples
-    --------
-    >>> column_of_distinct([np.str_("a"), None, "a"], np.array([0, 1, 2, -1]), "x")
-    Coded(labels=('a',), codes=array([ 0, -1,  0, -1], dtype=int32), declared=False, ordered=False)
-    """
+    """Return codes into values of any type as codes into labels; empty values are -1."""
     labels: dict[Level, int] = {}
     table = np.full(len(distinct) + 1, -1, dtype=np.int32)  # the last entry is for the code -1
     for i, value in enumerate(distinct):
@@ -143,14 +114,7 @@ _ADVICE = (
 
 
 def label_error(name: str, row: int, value: object) -> LabelError:
-    """Return the error for a value that cannot be a label.
-
-    Examples
-    --------
-    >>> label_error("x", 3, [1])
-    LabelError("Variable 'x', row 3: [1] is a list: labels are text, numbers, booleans and dates; \
-turn the values into one of these, or leave the column out.")
-    """
+    """Return the error for a value that cannot be a label."""
     kind = type(value).__name__
     return LabelError(f"Variable {cite(name)}, row {row}: {show([value])} is a {kind}: {_ADVICE}.")
 
@@ -159,21 +123,10 @@ def _type_error(name: str, kind: object) -> LabelError:
     return LabelError(f"Variable {cite(name)} holds {kind}: {_ADVICE}.")
 
 
-_WIDE = 64  # characters; longer text is hashed by Python
-_PRIME = 1099511628211
-_SAMPLE = 10_000
-
-
 def column_of_array(
     array: NDArray[Any], name: str, missing: NDArray[np.bool_] | None = None
 ) -> Column:
-    """Read one NumPy column of any dtype; `missing` marks cells that hold nothing.
-
-    Examples
-    --------
-    >>> column_of_array(np.array([3.0, np.nan]), "x")
-    Numbers(values=array([3, 0]), missing=array([False,  True]))
-    """
+    """Read one NumPy column of any dtype; `missing` marks cells that hold nothing."""
     if array.ndim != 1:
         raise ValueError(
             f"Variable {cite(name)} must be one column, not an array of "
@@ -192,8 +145,6 @@ def column_of_array(
             )
         case "f":
             return _of_floats(array, missing)
-        case "U" if missing is None:
-            return column_of_texts(array, name)
         case "O" | "U" | "T" | "S":
             return column_of_objects(_blanked(array, missing), name)
         case "M" | "m" if array.dtype.str[3:]:  # with a unit
@@ -242,13 +193,7 @@ def _blanked(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> list[Any
 
 
 def column_of_objects(values: Sequence[Any], name: str) -> Column:
-    """Read a column of Python objects by hashing.
-
-    Examples
-    --------
-    >>> column_of_objects(["b", None, "a"], "x").labels
-    ('b', 'a')
-    """
+    """Read a column of Python objects by hashing."""
     try:
         places: dict[Any, int] = dict.fromkeys(values, 0)
     except TypeError:
@@ -261,49 +206,8 @@ def column_of_objects(values: Sequence[Any], name: str) -> Column:
     return numbers_if_all(column_of_distinct(distinct, codes, name))
 
 
-def column_of_texts(array: NDArray[np.str_], name: str) -> Column:
-    """Read a NumPy array of text: by a hash of the characters, exact because it is checked.
-
-    Examples
-    --------
-    >>> column_of_texts(np.array(["b", "a", "b", "b"]), "x").labels
-    ('a', 'b')
-    """
-    array = np.ascontiguousarray(array)
-    width = array.dtype.itemsize // 4
-    if not len(array) or not 0 < width <= _WIDE:
-        return column_of_objects(array.tolist(), name)
-    letters = array.view(np.uint32).reshape(len(array), width)
-    keys = letters[:, 0].astype(np.uint64)
-    for place in range(1, width):
-        keys *= np.uint64(_PRIME)
-        keys += letters[:, place]
-    codes, count = _ranks(keys)
-    row = np.zeros(count, dtype=np.intp)
-    row[codes] = np.arange(len(array))
-    if count > len(array) // 2 or not np.array_equal(array[row][codes], array):
-        return column_of_objects(array.tolist(), name)  # nothing gained, or two of one hash
-    return column_of_distinct(array[row].tolist(), codes, name)
-
-
-def _ranks(keys: NDArray[np.uint64]) -> tuple[Codes, int]:
-    """Return the rank of each key among the distinct ones, and how many these are."""
-    distinct = np.unique(keys[:_SAMPLE])
-    codes = place_among(distinct, keys)
-    if not np.array_equal(distinct[codes], keys):  # the first keys were not all there are
-        distinct = np.unique(keys)
-        codes = place_among(distinct, keys)
-    return codes, len(distinct)
-
-
 def numbers_if_all(column: Coded) -> Column:
-    """Return `Numbers` if every label is a number (not all booleans) that an array can hold.
-
-    Examples
-    --------
-    >>> numbers_if_all(Coded((30, 10), np.array([0, 1, 0]))).values
-    array([30, 10, 30])
-    """
+    """Return `Numbers` if every label is a number (not all booleans) that an array can hold."""
     labels = column.labels
     if not labels or not all(isinstance(x, (int, float)) for x in labels):
         return column
@@ -324,16 +228,7 @@ def _hashable(value: object) -> bool:
 
 
 def check_column(column: object, name: object) -> None:
-    """Raise an error for what is not a column: a single value, or values without order.
-
-    Examples
-    --------
-    >>> check_column({1, 2}, "a")
-    Traceback (most recent call last):
-    ...
-    TypeError: Variable 'a' must be a column (a list, an array, a series), not a set, whose values \
-belong to no row.
-    """
+    """Raise an error for what is not a column: a single value, or values without order."""
     what = f"Variable {cite(str(name))} must be a column (a list, an array, a series)"
     if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
         shown = f"the single {type(column).__name__} {cite(column)}"
@@ -343,13 +238,7 @@ belong to no row.
 
 
 def read_column(column: Any, name: str = "") -> Column:
-    """Read one column of anything: array, list, or series of a frame library.
-
-    Examples
-    --------
-    >>> read_column(["b", None, "b"]).codes
-    array([ 0, -1,  0], dtype=int32)
-    """
+    """Read one column of anything: array, list, or series of a frame library."""
     if isinstance(column, (Coded, Numbers)):
         return column
     if isinstance(column, np.ndarray):
@@ -358,7 +247,7 @@ def read_column(column: Any, name: str = "") -> Column:
         case "pandas":
             return _of_pandas(column, name)
         case "polars":
-            return _of_polars(column, name)
+            return _of_series(column, name)
         case "pyarrow":
             return _of_arrow(column, name)
     check_column(column, name)
@@ -368,63 +257,54 @@ def read_column(column: Any, name: str = "") -> Column:
 
 
 def _of_pandas(column: Any, name: str) -> Column:
+    """Read what narwhals has no word for: codes of categories, periods, sparse values, objects."""
     import pandas as pd
 
     column = pd.Series(column)  # an Index or an extension array too
-    if isinstance(column.dtype, pd.SparseDtype):
-        column = column.sparse.to_dense()
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        labels, codes = dtype.categories, column.cat.codes.to_numpy()
-        if isinstance(labels, pd.IntervalIndex):
-            labels = labels.astype(str)
-        return column_of_distinct(
-            labels.tolist(), codes, name, declared=True, ordered=bool(dtype.ordered)
-        )
-    if isinstance(dtype, pd.ArrowDtype):
-        return _of_arrow(column.array.__arrow_array__(), name)
-    if isinstance(dtype, np.dtype) and dtype.kind != "O":
-        return column_of_array(column.to_numpy(), name)
-    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
-        values = column.to_numpy(dtype=getattr(dtype, "numpy_dtype", np.float64), na_value=0)
-        return column_of_array(values, name, column.isna().to_numpy())
+        labels, codes, ordered = dtype.categories, column.cat.codes.to_numpy(), bool(dtype.ordered)
+        labels = labels.astype(str) if isinstance(labels, pd.IntervalIndex) else labels
+        return column_of_distinct(labels.tolist(), codes, name, declared=True, ordered=ordered)
     if isinstance(dtype, pd.PeriodDtype):
-        return column_of_array(column.dt.to_timestamp().to_numpy(), name)
-    if not isinstance(dtype, (np.dtype, pd.StringDtype, pd.DatetimeTZDtype)):
+        column = column.dt.to_timestamp()
+    elif isinstance(dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    elif isinstance(dtype, pd.StringDtype) or pd.api.types.is_object_dtype(dtype):
+        try:
+            codes, distinct = pd.factorize(column)
+        except TypeError:  # a cell cannot be hashed: the slow way finds out which
+            return column_of_objects(column.tolist(), name)
+        return numbers_if_all(column_of_distinct(distinct.tolist(), codes, name))
+    return _of_series(column, name)
+
+
+def _of_series(column: Any, name: str) -> Column:
+    """Read a series of any library that narwhals knows."""
+    import narwhals as nw
+
+    series = nw.from_native(column, series_only=True)
+    dtype = series.dtype
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        is_declared, texts = isinstance(dtype, nw.Enum), series.cast(nw.String())
+        labels = list(dtype.categories) if is_declared else texts.drop_nulls().unique().to_list()
+        codes = texts.replace_strict(
+            labels, range(len(labels)), default=-1, return_dtype=nw.Int32()
+        ).to_numpy()
+        return column_of_distinct(labels, codes, name, declared=is_declared, ordered=is_declared)
+    if dtype == nw.Decimal:
+        series = series.cast(nw.Float64())
+    if dtype == nw.Boolean or series.dtype.is_numeric():
+        empty = series.is_null().to_numpy()
+        values = series.fill_null(False if dtype == nw.Boolean else 0).to_numpy()
+        return column_of_array(values, name, empty)
+    if isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        series = series.dt.replace_time_zone(None)  # what clocks showed
+    if isinstance(dtype, nw.Datetime | nw.Date | nw.Duration):
+        return column_of_array(series.to_numpy(), name)
+    if dtype.is_nested():
         raise _type_error(name, dtype)
-    try:
-        codes, distinct = pd.factorize(column)
-    except TypeError:  # a cell cannot be hashed: the slow way finds out which
-        return column_of_objects(column.tolist(), name)
-    return numbers_if_all(column_of_distinct(distinct.tolist(), codes, name))
-
-
-def _of_polars(column: Any, name: str) -> Column:
-    import polars as pl
-
-    dtype = column.dtype
-    if isinstance(dtype, pl.Enum):
-        codes = column.to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
-        labels = dtype.categories.to_list()
-        return column_of_distinct(labels, codes, name, declared=True, ordered=True)
-    if dtype in (pl.String, pl.Categorical):
-        labels = column.drop_nulls().unique().cast(pl.String)
-        codes = column.cast(pl.Enum(labels)).to_physical().cast(pl.Int32)
-        return column_of_distinct(labels.to_list(), codes.fill_null(-1).to_numpy(), name)
-    if isinstance(dtype, pl.Decimal):
-        column = column.cast(pl.Float64)
-    if dtype == pl.Boolean or column.dtype.is_float() or column.dtype.is_integer():
-        gone = column.is_null().to_numpy()
-        return column_of_array(
-            column.fill_null(0 if dtype != pl.Boolean else False).to_numpy(), name, gone
-        )
-    if dtype in (pl.Null, pl.Object, pl.Binary, pl.Time):
-        return column_of_objects(column.to_list(), name)
-    if dtype.is_temporal():
-        if getattr(dtype, "time_zone", None):
-            column = column.dt.replace_time_zone(None)  # what clocks showed
-        return column_of_array(column.to_numpy(), name)
-    raise _type_error(name, dtype)
+    return column_of_objects(series.to_list(), name)
 
 
 def _of_arrow(column: Any, name: str) -> Column:

@@ -34,13 +34,7 @@ MOST_UNKNOWN = 10_000
 
 
 class Unknown(NamedTuple):
-    """Labels that are not levels: which ones, in how many cells, and the first row with one.
-
-    Examples
-    --------
-    >>> Unknown(labels=("x", "y"), cells=3, row=17).cells
-    3
-    """
+    """Labels that are not levels: which ones, in how many cells, and the first row with one."""
 
     labels: tuple[Level, ...]
     cells: int
@@ -48,13 +42,7 @@ class Unknown(NamedTuple):
     are_more: bool = False
 
     def joined(self, later: "Unknown", rows: int) -> "Unknown":
-        """Return this and what a later part has, which begins after ``rows`` rows.
-
-        Examples
-        --------
-        >>> Unknown(("x",), 3, 17).joined(Unknown(("y", "x"), 2, 5), rows=20)
-        Unknown(labels=('x', 'y'), cells=5, row=17, are_more=False)
-        """
+        """Return this and what a later part has, which begins after ``rows`` rows."""
         labels, are_more = self.labels, self.are_more or later.are_more
         if not are_more:
             labels = tuple(dict.fromkeys((*labels, *later.labels)))
@@ -64,26 +52,13 @@ class Unknown(NamedTuple):
 
 
 def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
-    """Return the narrowest type that holds the codes of ``most_levels`` levels.
-
-    Examples
-    --------
-    >>> [code_dtype(levels).__name__ for levels in (12, 1000, 40_000)]
-    ['int8', 'int16', 'int32']
-    """
+    """Return the narrowest type that holds the codes of ``most_levels`` levels."""
     narrow = (np.int8, np.int16)
     return next((dtype for dtype in narrow if most_levels <= np.iinfo(dtype).max), np.int32)
 
 
 def unknown_error(name: str, levels: tuple[Level, ...], unknown: Unknown) -> ValueError:
-    """Return the error for labels that are not levels.
-
-    Examples
-    --------
-    >>> unknown_error("x", ("a", "b"), Unknown(("c",), 1, 7))
-    ValueError("Variable 'x', row 7: level 'c' is not among 'a', 'b'; declare it in the Domain \
-or leave the cell empty.")
-    """
+    """Return the error for labels that are not levels."""
     label = unknown.labels[0]
     return ValueError(
         f"Variable {cite(name)}, row {unknown.row}: level {cite(label)} is not among "
@@ -94,13 +69,7 @@ or leave the cell empty.")
 def unknown_text(
     name: str, levels: tuple[Level, ...], unknown: Unknown, outcome: str = "treated as missing"
 ) -> str:
-    """Return the remark for labels that are not levels; ``outcome`` is what became of their cells.
-
-    Examples
-    --------
-    >>> unknown_text("x", ("a", "b"), Unknown(("c",), 1, 7))
-    "Variable 'x': 1 cell with labels that are not levels, treated as missing: 'c'."
-    """
+    """Return the remark for labels that are not levels, with what became of their cells."""
     binned = isinstance(levels[0], Bin)
     what = "numbers outside all bins" if binned else "labels that are not levels"
     cells = plural(unknown.cells, "cell")
@@ -113,13 +82,7 @@ def unknown_text(
 def encode_column(
     variable: "Variable", column: Column, unknown_code: int = -1
 ) -> tuple[Codes, Unknown | None]:
-    """Return the code of each cell, -1 where it is missing, and what was unknown.
-
-    Examples
-    --------
-    >>> encode_column(Variable("x", ("a", "b")), Coded(("b", "c"), np.array([0, 1, -1])))
-    (array([ 1, -1, -1], dtype=int8), Unknown(labels=('c',), cells=1, row=1, are_more=False))
-    """
+    """Return the code of each cell, -1 where it is missing, and what was unknown."""
     levels = variable.levels
     if variable.kind in DATE_PARTS:
         column = date_parts(column, variable.kind)
@@ -139,15 +102,7 @@ def encode_column(
 
 
 def code_of(levels: tuple[Level, ...], codes: Mapping[Level, int], label: Level) -> int:
-    """Return the code of one label, -2 if it is not a level; bins match numbers or their text.
-
-    Examples
-    --------
-    >>> bins = (Bin(0, 18), Bin(18, 65))
-    >>> codes = {b: i for i, b in enumerate(bins)}
-    >>> code_of(bins, codes, 20), code_of(bins, codes, "[0, 18)"), code_of(bins, codes, 99)
-    (1, 0, -2)
-    """
+    """Return the code of one label, -2 if it is not a level; bins match numbers or their text."""
     code = codes.get(label, -2)
     if code >= 0 or not isinstance(levels[0], Bin):
         return code
@@ -553,15 +508,7 @@ Domain or leave the cell empty.
 
 
 def check_handle_unknown(handle_unknown: str) -> None:
-    """Refuse anything but the two ways to treat unknown labels.
-
-    Examples
-    --------
-    >>> check_handle_unknown("drop")
-    Traceback (most recent call last):
-    ...
-    ValueError: handle_unknown must be 'missing' or 'error', not 'drop'.
-    """
+    """Refuse anything but the two ways to treat unknown labels."""
     if handle_unknown not in ("missing", "error"):
         raise ValueError(
             f"handle_unknown must be 'missing' or 'error', not {cite(handle_unknown)}."

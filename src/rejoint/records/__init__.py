@@ -10,7 +10,7 @@ infer      the variable behind a column, from what is declared or seen
 empty_cells  cells that do not apply, by the level of another column that says so
 encode     the codes of a table
 files      Source: files and standard input, unpacked
-delimited  delimited text into columns, by pyarrow or polars where these are installed
+delimited  delimited text into columns, by pyarrow where it is installed
 formats    Parquet, Arrow, JSON lines, queries, and formats that users add
 discover   variables and levels of files, without their rows
 read       read, read_chunks, scan: files, folders, queries and streams as records

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rejoint.arrays import Codes, FloatArray
-from rejoint.domain.columns import read_column
+from rejoint.arrays import Codes
+from rejoint.domain.columns import Coded, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import LabelError
 from rejoint.domain.variable import Variable
@@ -33,7 +32,7 @@ from rejoint.records.encode import Unmatched, read_table, report_inferred
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import Frame, take_apart
-from rejoint.records.infer import MOST_DISTINCT, ColumnSummary, LeftOut, read_declarations
+from rejoint.records.infer import ColumnSummary, LeftOut, read_declarations
 from rejoint.records.records import Records, as_frame, check_undeclared
 from rejoint.records.scan import rows_of_part
 from rejoint.records.survey_design import (
@@ -104,14 +103,6 @@ def encode_part(
     """Return the records of the next part, not weighted yet, and the weights of its rows.
 
     Columns and labels that the domain lacks are collected.
-
-    Examples
-    --------
-    >>> options, found = {"domain": Domain.of({"a": ["x", "y"]})}, Unmatched()
-    >>> for cells in (["x", "z"], ["y", "z"]):
-    ...     part, _ = encode_part(Frame(("a",), [cells], 2), options, NO_WEIGHTS, found)
-    >>> part.codes.ravel().tolist(), found.labels["a"].cells
-    ([1, -1], 2)
     """
     frame, rows = weights.split(frame, unmatched.rows)
     if rest.get("left_out") and frame.names is not None:
@@ -287,14 +278,7 @@ def find_domain_of_files(
 def find_domain_of_frames(
     frames: Callable[[], Iterator[Frame]], weights: WeightArguments, declarations: Mapping[str, Any]
 ) -> Discovered:
-    """Find the domain of a sequence of frames, which can be read again.
-
-    Examples
-    --------
-    >>> frames = [Frame(("a",), [["x", "y"]], 2), Frame(("a",), [["z", None]], 2)]
-    >>> find_domain_of_frames(lambda: iter(frames), NO_WEIGHTS, {}).domain["a"].levels
-    ('x', 'y', 'z')
-    """
+    """Find the domain of a sequence of frames, which can be read again."""
     found = _conclude("The source", summarize_frames(frames(), weights), declarations)
     return find_empty_levels(found, lambda: sample_parts(frames(), found, weights), declarations)
 
@@ -327,13 +311,7 @@ def find_empty_levels(
 
 
 def summarize_frames(frames: Iterator[Frame], weights: WeightArguments) -> Summaries:
-    """Summarize the columns of some frames, to be combined with other summaries.
-
-    Examples
-    --------
-    >>> list(summarize_frames(iter([Frame(("a",), [["x", "y"]], 2)]), NO_WEIGHTS))
-    ['a']
-    """
+    """Summarize the columns of some frames, to be combined with other summaries."""
     seen: Summaries = {}
     _summarize_frames(frames, weights, seen)
     return seen
@@ -346,7 +324,7 @@ def summarize_file(source: Source, how: FileOptions, weights: WeightArguments) -
     # A query would have to run twice to find its number of columns.
     size = CHUNK if kind == "duckdb" else min(CHUNK, rows_of_part(_columns(source, how)))
     if kind == "text":
-        _summarize_text(source, how, size, weights, seen)
+        _summarize_frames(_text_frames(source, how, size, weights), weights, seen, is_text=True)
     else:
         _summarize_frames(file_frames(source, how, size, None, weights), weights, seen)
     return seen
@@ -366,11 +344,16 @@ def find_domain_of_summaries(
     total: Summaries = {}
     for part in parts:
         for name, mine in part.items():
-            total.setdefault(name, ColumnSummary(name)).join(mine)
+            if name in total:
+                total[name].join(mine)
+            else:
+                total[name] = mine
     return _conclude(source, total, declarations)
 
 
-def _summarize_frames(frames: Iterator[Frame], weights: WeightArguments, seen: Summaries) -> None:
+def _summarize_frames(
+    frames: Iterator[Frame], weights: WeightArguments, seen: Summaries, is_text: bool = False
+) -> None:
     before = 0
     for frame in frames:
         if not frame.rows:
@@ -379,56 +362,28 @@ def _summarize_frames(frames: Iterator[Frame], weights: WeightArguments, seen: S
         named = frame.names is not None
         names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
         for name, column in zip(names, frame.columns, strict=True):
-            mine = seen.setdefault(name, ColumnSummary(name, named=named))
+            mine = seen.setdefault(name, ColumnSummary(name, named=named, is_text=is_text))
             try:
                 mine.add(read_column(column, name), *rows.cells)
             except LabelError as error:
                 mine.error = error
 
 
-def _summarize_text(
-    source: Source, how: FileOptions, size: int, weights: WeightArguments, seen: Summaries
-) -> None:
-    """Summarize text; keep all texts, because one that is not a number makes the column text."""
-    tallies: dict[str, FloatArray] = {}
-    columns: dict[str, TextColumn] = {}
-    before = 0
+def _text_frames(
+    source: Source, how: FileOptions, size: int, weights: WeightArguments
+) -> Iterator[Frame]:
+    """Yield blocks of text as texts: one that is not a number makes the column text."""
     for names, block, rows in text_blocks(source, how.with_weights(weights), size):
-        if not rows:
-            continue
-        codes = {name: column.take_codes() for name, column in zip(names, block, strict=True)}
-        columns = dict(zip(names, block, strict=True))
-        held = {
-            name: typed_column(columns[name].texts, codes[name], name, None)
-            for name in weights.columns
-            if name in columns
-        }
-        frame = Frame(tuple(names), [held.get(name) for name in names], rows)
-        _, found = weights.split(frame, before)
-        before += rows
-        for name in names:
-            if name in weights.columns:
-                continue
-            texts = columns[name].texts
-            tallies[name] = _added(tallies.get(name), _tally(codes[name], len(texts), found))
-            mine = seen.setdefault(name, ColumnSummary(name))
-            mine.has_missing |= bool((codes[name] < 0).any())
-            if len(texts) > MOST_DISTINCT:  # it drops them next
-                _summarize_texts(name, texts, tallies.pop(name), seen)
-    for name, tally in tallies.items():
-        _summarize_texts(name, columns[name].texts, tally, seen)
-
-
-def _tally(codes: NDArray[np.int32], texts: int, rows: RowWeights) -> FloatArray:
-    """Return the weight of each text, its copies, and the number of its cells."""
-    return np.stack(
-        [np.bincount(codes + 1, each, texts + 1)[1:].astype(float) for each in (*rows.cells, None)]
-    )
-
-
-def _summarize_texts(name: str, texts: list[str], tally: FloatArray, seen: Summaries) -> None:
-    column = typed_column(texts, np.arange(len(texts), dtype=np.int32), name, None)
-    seen.setdefault(name, ColumnSummary(name)).add(column, *tally)
+        columns: list[Any] = []
+        for name, column in zip(names, block, strict=True):
+            codes = column.take_codes()
+            is_mass = name in weights.columns
+            columns.append(
+                typed_column(column.texts, codes, name, None)
+                if is_mass
+                else Coded(tuple(column.texts), codes)
+            )
+        yield Frame(tuple(names), columns, rows)
 
 
 def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> Discovered:
@@ -442,10 +397,3 @@ def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> 
     report_inferred(variables, declared, left_out)
     has_missing = any(mine.has_missing and mine.named for mine in seen.values())
     return Discovered(Domain(tuple(variables.values())), tuple(left_out), has_missing)
-
-
-def _added(one: FloatArray | None, other: FloatArray) -> FloatArray:
-    """Add tallies of texts; later blocks may have more texts."""
-    if one is not None:
-        other[:, : one.shape[1]] += one
-    return other

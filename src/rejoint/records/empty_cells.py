@@ -30,14 +30,6 @@ def fill_empty(domain: Domain, codes: Codes) -> Codes:
 
     A cell whose label is not a level, -2, is not empty. Cells stay as they are where the parent is
     missing, or is not a variable of the domain.
-
-    Examples
-    --------
-    >>> from rejoint.domain.variable import Variable
-    >>> sex = Variable("sex", ("F", "M")).with_empty(EmptyCells("where", ("office",)))
-    >>> domain = Domain((sex, Variable("where", ("car", "office"))))
-    >>> fill_empty(domain, np.array([[-1, 1], [-1, 0], [0, 1], [-1, -1], [-2, 1]]))[:, 0]
-    array([ 2, -1,  0, -1, -1])
     """
     for n in _parents_first(domain):
         variable, column = domain[n], codes[:, n]
@@ -70,29 +62,13 @@ def _parents_first(domain: Domain) -> list[int]:
 
 
 def add_missing_levels(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain with a level for all empty cells of some columns.
-
-    Examples
-    --------
-    >>> add_missing_levels(Domain.of({"vote": ["yes", "no"]}), ["vote"])["vote"].levels
-    ('yes', 'no', 'missing')
-    """
+    """Return the domain with a level for all empty cells of some columns."""
     wanted = set(names)
     return Domain(tuple(v.with_empty(EmptyCells()) if v.name in wanted else v for v in domain))
 
 
 def add_not_applicable(domain: Domain, codes: Codes, declarations: Declarations) -> Domain:
-    """Return the domain with a level for cells that do not apply, found by codes; with one remark.
-
-    Examples
-    --------
-    >>> from rejoint.records.infer import read_declarations
-    >>> codes = np.array([[0, 0], [0, 1], [1, -1]] * 30, dtype=np.int8)
-    >>> domain = Domain.of({"where": ["car", "office"], "sex": ["F", "M"]})
-    >>> declared = read_declarations(not_applicable=["sex"])
-    >>> add_not_applicable(domain, codes, declared)["sex"].levels
-    ('F', 'M', 'does not apply')
-    """
+    """Return the domain with a level for cells that do not apply; remark on it once."""
     wanted = declarations.not_applicable
     if wanted is False:
         return domain
@@ -111,13 +87,7 @@ def add_not_applicable(domain: Domain, codes: Codes, declarations: Declarations)
 
 
 def sample_rows(codes: Codes, most: int = MOST_ROWS) -> Codes:
-    """Return at most so many rows, drawn at random.
-
-    Examples
-    --------
-    >>> sample_rows(np.zeros((9, 2), dtype=np.int8), 4).shape
-    (4, 2)
-    """
+    """Return at most so many rows, drawn at random."""
     if len(codes) <= most:
         return codes
     chosen = np.random.default_rng(0).choice(len(codes), most, replace=False)
@@ -164,12 +134,6 @@ def find_rules(
 
     A level counts if cells are empty in nearly all of its records, by more than chance explains.
     Only columns in ``names`` are looked at, whatever share of their empty cells a parent explains.
-
-    Examples
-    --------
-    >>> codes = np.array([[0, 0], [0, 1], [1, -1]] * 30, dtype=np.int8)
-    >>> find_rules(Domain.of({"where": ["car", "office"], "sex": 2}), codes, ColumnRule())
-    {'sex': EmptyCells(parent='where', levels=('office',))}
     """
     absent = codes < 0
     count = absent.sum(axis=0)
@@ -183,9 +147,10 @@ def find_rules(
     if not children:
         return {}
     # Many columns are empty in the same rows.
-    packed = np.packbits(absent[:, children], axis=0)
-    _, first, mask_of = np.unique(packed, axis=1, return_index=True, return_inverse=True)
-    distinct = [children[k] for k in first]
+    packed = [np.packbits(absent[:, n]).tobytes() for n in children]
+    place = {mask: k for k, mask in enumerate(dict.fromkeys(packed))}
+    mask_of = [place[mask] for mask in packed]
+    distinct = [children[mask_of.index(k)] for k in range(len(place))]
     masks = absent[:, distinct].astype(codes.dtype)
     by_parent: dict[int, list[_Candidate | None]] = {}
     found: dict[int, EmptyCells] = {}
@@ -197,7 +162,7 @@ def find_rules(
         for n, table in zip(changed, tables, strict=True):
             by_parent[n] = _candidates(n, table, len(codes), count[distinct], rule, names is None)
         before, found = found, {}
-        for n, mask in zip(children, mask_of.ravel().tolist(), strict=True):
+        for n, mask in zip(children, mask_of, strict=True):
             options = [c for each in by_parent.values() if (c := each[mask]) is not None]
             chosen = _best([c for c in options if _is_sound(c, n, own, before | found)])
             if chosen is not None:

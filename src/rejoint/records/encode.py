@@ -30,7 +30,6 @@ from rejoint.records.infer import (
     ColumnRule,
     Declarations,
     LeftOut,
-    count_values,
     infer_variable,
     leave_out_unreadable,
     number_kind,
@@ -50,18 +49,6 @@ def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
     NaN is missing. Columns are read singly where levels are not consecutive integers, a number is
     not a level, or a column has no variable. A million rows are read several times as fast as
     columns that are looked up one by one.
-
-    Examples
-    --------
-    >>> domain = Domain.of({"a": [1, 2], "b": 4})
-    >>> codes_of_matrix(np.array([[1, 0], [2, 3]]), domain)
-    array([[0, 0],
-           [1, 3]], dtype=int8)
-    >>> codes_of_matrix(np.array([[np.nan, 0.0], [2.0, 3.0]]), domain)
-    array([[-1,  0],
-           [ 1,  3]], dtype=int8)
-    >>> codes_of_matrix(np.array([[1, 4]]), domain) is None
-    True
     """
     whole = matrix.dtype.kind in "iu"
     if not (whole or matrix.dtype in (np.float32, np.float64)) or not matrix.size:
@@ -122,16 +109,7 @@ def float_block(
 
 
 def has_consecutive_levels(variable: Variable) -> bool:
-    """Return whether levels are consecutive integers, far from overflow.
-
-    Examples
-    --------
-    >>> (
-    ...     has_consecutive_levels(Variable("a", (3, 4, 5))),
-    ...     has_consecutive_levels(Variable("a", (3, 5))),
-    ... )
-    (True, False)
-    """
+    """Return whether levels are consecutive integers, far from overflow."""
     first = variable.levels[0]
     return (
         type(first) is int
@@ -146,13 +124,6 @@ def read_matrix(
     """Return the codes of an array of numbers in a domain, or in one of few consecutive integers.
 
     None where columns must be read singly; see :func:`codes_of_matrix`.
-
-    Examples
-    --------
-    >>> read_matrix(np.array([[1, 0], [2, 0]]), None)[0].variables[0].levels
-    (1, 2)
-    >>> read_matrix(np.array([[1, 0], [3, 0]]), None) is None
-    True
     """
     seen = domain is None
     if domain is None:
@@ -177,13 +148,7 @@ def read_matrix(
 
 
 def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return minimum and maximum of each column; NaN only where all cells are NaN.
-
-    Examples
-    --------
-    >>> extremes(np.array([[1, 5], [3, 2]]))
-    (array([1, 2]), array([3, 5]))
-    """
+    """Return minimum and maximum of each column; NaN only where all cells are NaN."""
     least, most = (np.fmin, np.fmax) if matrix.dtype.kind == "f" else (np.minimum, np.maximum)
     rows, columns = matrix.shape
     whole = rows - rows % FOLD
@@ -203,13 +168,7 @@ Floats = NDArray[np.float64]
 
 
 class Encoded(NamedTuple):
-    """The codes of a table (rows, variables) and their domain.
-
-    Examples
-    --------
-    >>> Encoded(Domain.of({"a": 2}), np.array([[0], [1]])).codes.shape
-    (2, 1)
-    """
+    """The codes of a table (rows, variables) and their domain."""
 
     domain: Domain
     codes: Codes
@@ -227,14 +186,6 @@ class Unmatched:
         For each column that is left out, a suggestion of the intended name.
     labels : dict of Unknown
         For each variable, the labels that are not levels.
-
-    Examples
-    --------
-    >>> found = Unmatched()
-    >>> for row in (1, 4):
-    ...     found.add(Unmatched(5, {"b": ""}, {"a": Unknown(("x",), 1, row)}))
-    >>> found.rows, found.columns, found.labels["a"].cells, found.labels["a"].row
-    (10, {'b': ''}, 2, 1)
     """
 
     rows: int = 0
@@ -283,13 +234,6 @@ def read_table(
     `weights` has the weight of each row in the population, and its copies. `matrix` is the table
     where it is an array of two axes, most of which can be read at once. What
     the domain does not have is added to `unmatched`, or reported where there is none.
-
-    Examples
-    --------
-    >>> from rejoint.records.infer import read_declarations
-    >>> frame = Frame(("a",), [["x", None, "y"]], 3)
-    >>> read_table(frame, None, read_declarations(), (None, None), "missing").codes.T
-    array([[ 0, -1,  1]], dtype=int8)
     """
     check_handle_unknown(handle_unknown)
     if frame.names is None and declarations.not_applicable == "auto":
@@ -322,8 +266,8 @@ def read_table(
         if domain is not None:
             variable: Variable | LeftOut = domain[name]
         else:
-            records = count_values(column, weights[1])
-            variable = infer_variable(name, column, declared, weights[0], rule, records)
+            mass, copies = weights
+            variable = infer_variable(name, column, declared, mass, rule, copies)
         if isinstance(variable, LeftOut):
             left_out[name] = variable
             continue

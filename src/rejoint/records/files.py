@@ -41,11 +41,6 @@ class Source:
         Row groups of a Parquet file to read; all by default.
     content : bytes, optional
         What the file holds, where it is part of another one.
-
-    Examples
-    --------
-    >>> Source("data/people.csv.gz").suffix
-    '.csv'
     """
 
     def __init__(
@@ -124,13 +119,7 @@ class Beginning(NamedTuple):
 
 
 def read_beginning(source: Source, encoding: str | None = None) -> Beginning:
-    """Return the encoding of a text, as given or guessed, and the beginning of the text.
-
-    Examples
-    --------
-    >>> read_beginning(Source("a.csv", content="π".encode("utf-16")))
-    Beginning(encoding='utf-16', text='π', is_all=True)
-    """
+    """Return the encoding of a text, as given or guessed, and the beginning of the text."""
     with source.open() as file:
         sample = file.read(SAMPLE_BYTES)
     encoding = encoding or _guess_encoding(source, sample)
@@ -142,15 +131,12 @@ def read_beginning(source: Source, encoding: str | None = None) -> Beginning:
             Message("{encoding} is not known to Python as an encoding of text.", encoding=name)
         ) from None
     if "\0" in text:
-        raise ValueError(
-            Message(
-                "{source} contains zero bytes, so it is not text: give {format} if it has another "
-                "format, or {encoding}.",
-                source=source.name,
-                format=Argument("format"),
-                encoding=Argument("encoding"),
-            )
+        zeros = (
+            "{source} contains zero bytes, so it is not text: give {format} if it has another "
+            "format, or {encoding}."
         )
+        terms = {name: Argument(name) for name in ("format", "encoding")}
+        raise ValueError(Message(zeros, source=source.name, **terms))
     return Beginning(encoding, text, len(sample) < SAMPLE_BYTES)
 
 
@@ -162,27 +148,18 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
         sample.decode("utf-8")
     except UnicodeDecodeError as error:
         if len(sample) - error.start > 3:  # otherwise the sample ends within a character
-            remark(
-                Message(
-                    "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the "
-                    "most common other Western encoding. Give {encoding} if that is wrong.",
-                    source=source.name,
-                    byte=error.start,
-                    encoding=Argument("encoding"),
-                )
+            text = (
+                "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the most common "
+                "other Western encoding. Give {encoding} if that is wrong."
             )
+            term = Argument("encoding")
+            remark(Message(text, source=source.name, byte=error.start, encoding=term))
             return "cp1252"
     return "utf-8"
 
 
 def read_lines(source: Source, encoding: str) -> Iterator[str]:
-    r"""Yield the lines of a text with their ends.
-
-    Examples
-    --------
-    >>> list(read_lines(Source("a.csv", content=b"a,b\n1,2"), "utf-8"))
-    ['a,b\n', '1,2']
-    """
+    """Yield the lines of a text with their ends."""
     with source.open() as file:
         lines = io.TextIOWrapper(file, encoding=encoding, newline="")
         seen = 0
@@ -196,15 +173,11 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
                 seen += 1
                 yield line
         except UnicodeError as error:
-            raise ValueError(
-                Message(
-                    "{source}, after line {line}: not {used} ({reason}). Use {encoding}, for "
-                    "instance 'latin-1'.",
-                    source=source.name,
-                    line=seen,
-                    used=encoding,
-                    reason=getattr(error, "reason", error),
-                    encoding=Argument("encoding"),
-                )
-            ) from error
+            text = (
+                "{source}, after line {line}: not {used} ({reason}). Use {encoding}, for instance "
+                "'latin-1'."
+            )
+            reason = getattr(error, "reason", error)
+            fields = {"source": source.name, "line": seen, "used": encoding, "reason": reason}
+            raise ValueError(Message(text, encoding=Argument("encoding"), **fields)) from error
         lines.detach()  # the source closes what it opened

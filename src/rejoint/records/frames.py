@@ -24,13 +24,7 @@ _TAKEN = (
 
 
 class Frame(NamedTuple):
-    """Columns as given, their names (None where the source has none), and the number of rows.
-
-    Examples
-    --------
-    >>> Frame(("a",), [["x", "y"]], 2).rows
-    2
-    """
+    """Columns as given, their names (None where the source has none), and the number of rows."""
 
     names: tuple[str, ...] | None
     columns: list[Any]
@@ -38,13 +32,7 @@ class Frame(NamedTuple):
 
 
 def take_apart(data: Any) -> Frame:
-    """Return the columns of any object that holds a table.
-
-    Examples
-    --------
-    >>> take_apart([{"a": 1, "b": "x"}, {"a": 2}])
-    Frame(names=('a', 'b'), columns=[[1, 2], ['x', None]], rows=2)
-    """
+    """Return the columns of any object that holds a table."""
     if isinstance(data, Frame):
         return data
     if isinstance(data, np.ndarray):
@@ -80,27 +68,17 @@ def refuse_non_table(data: Any) -> None:
 
 
 def split_column(frame: Frame, name: str, use: str = "sample_weight") -> tuple[Frame, Any]:
-    """Return the frame without a column that is not a variable, and that column.
-
-    Examples
-    --------
-    >>> split_column(Frame(("a", "times"), [["x", "y"], [1, 2]], 2), "times")
-    (Frame(names=('a',), columns=[['x', 'y']], rows=2), [1, 2])
-    """
+    """Return the frame without a column that is not a variable, and that column."""
     names = list(frame.names or ())
     if names.count(name) != 1:
         found = "there is no column" if name not in names else "there is more than one column"
-        raise KeyError(
-            Message(
-                "{use}: {found} {name!r}; it must be the name of one column, and the columns are "
-                "{names}.{nearest}",
-                use=PythonName(use),
-                found=found,
-                name=name,
-                names=show(names),
-                nearest=nearest(name, names),
-            )
+        text = (
+            "{use}: {found} {name!r}; it must be the name of one column, and the columns are "
+            "{names}.{nearest}"
         )
+        fields = {"found": found, "name": name, "names": show(names)}
+        near = nearest(name, names)
+        raise KeyError(Message(text, use=PythonName(use), nearest=near, **fields))
     at = names.index(name)
     rest = [column for n, column in enumerate(frame.columns) if n != at]
     return Frame((*names[:at], *names[at + 1 :]), rest, frame.rows), frame.columns[at]
@@ -203,15 +181,6 @@ def make_frame(domain: "Domain", codes: Codes, backend: str | None, representati
     Text and bins become categories of the library, with all levels; numbers and booleans
     its numbers and booleans, missing where they do not apply. Labels of several types in one column
     become text where the library cannot mix them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rejoint import Domain
-    >>> make_frame(
-    ...     Domain.of({"a": ["x", "y"]}), np.array([[1], [-1]]), "pyarrow", False
-    ... ).to_pylist()
-    [{'a': 'y'}, {'a': None}]
     """
     makers = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
     for n, v in enumerate(domain):
@@ -222,13 +191,7 @@ def make_frame(domain: "Domain", codes: Codes, backend: str | None, representati
 
 
 def choose_backend(backend: str | None) -> Backend:
-    """Return the requested library, or the first that is installed.
-
-    Examples
-    --------
-    >>> choose_backend("polars")
-    'polars'
-    """
+    """Return the requested library, or the first that is installed."""
     backends = get_args(Backend)
     if backend is None:
         backend = next((name for name in backends if find_spec(name)), None)
@@ -315,18 +278,7 @@ def _pyarrow(domain: "Domain", codes: Codes, representatives: bool) -> Any:
 
 
 def head(domain: "Domain", codes: Codes, weight: NDArray[np.float64] | None) -> str:
-    """Return the size of the records and their first rows as text.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rejoint import Domain
-    >>> print(head(Domain.of({"a": ["x", "y"]}), np.array([[1], [-1]]), None))
-    Records: 2 rows, 1 variable, 50 % of the cells missing
-    a
-    y
-    -
-    """
+    """Return the size of the records and their first rows as text."""
     rows, width = codes.shape
     share = f"{np.mean(codes < 0):.0%}".replace("%", " %") if codes.size else "0 %"
     title = f"Records: {plural(rows, 'row')}, {plural(width, 'variable')}"

@@ -7,12 +7,13 @@ number, ordered levels, labels, an identifier or a date.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Coded, Column, Numbers, numbers_if_all
+from rejoint.domain.columns import EXACT, Coded, Column, Numbers, column_of_distinct, numbers_if_all
 from rejoint.domain.dates import DATE_PARTS, are_dates, date_part, date_parts, day_of
 from rejoint.domain.labels import (
     LabelError,
@@ -140,11 +141,6 @@ class Declaration(NamedTuple):
     """What the user declared about a column; None where nothing was declared.
 
     `bins` is the number of quantile bins, their edges, or False for one level per value.
-
-    Examples
-    --------
-    >>> Declaration().silent, Declaration(bins=5).silent
-    (True, False)
     """
 
     kind: Kind | None = None
@@ -167,11 +163,6 @@ class Declarations(NamedTuple):
     """What the user declared about columns: about some by name, and about all others.
 
     `rule` decides where nothing was declared.
-
-    Examples
-    --------
-    >>> Declarations({"a": Declaration(bins=5)}, Declaration()).of("b")
-    Declaration(kind=None, levels=None, bins=None)
     """
 
     by_name: Mapping[str, Declaration]
@@ -192,16 +183,10 @@ class Declarations(NamedTuple):
         declared += [(n, (use,)) for use, names in listed.items() if names != "auto" for n in names]
         for name, arguments in declared:
             if name not in known:
-                raise KeyError(
-                    Message(
-                        "{arguments}: there is no {name!r}; the {what} are {known}.{nearest}",
-                        name=name,
-                        arguments=_either(arguments),
-                        what=what,
-                        known=show(known),
-                        nearest=nearest(name, known),
-                    )
-                )
+                text = "{arguments}: there is no {name!r}; the {what} are {known}.{nearest}"
+                fields = {"name": name, "what": what, "known": show(known)}
+                near = nearest(name, known)
+                raise KeyError(Message(text, arguments=_either(arguments), nearest=near, **fields))
 
 
 def _either(arguments: Sequence[str]) -> Message:
@@ -219,15 +204,7 @@ def read_declarations(
     not_applicable: NotApplicable = "auto",
     missing_level: Sequence[Any] = (),
 ) -> Declarations:
-    """Group declarations by column; the arguments group them by kind of declaration.
-
-    Examples
-    --------
-    >>> read_declarations({"a": "ordinal"}, None, False).by_name
-    {'a': Declaration(kind='ordinal', levels=None, bins=False)}
-    >>> read_declarations(bins=8).rule.count_bins(5000)
-    8
-    """
+    """Group declarations by column; the arguments group them by kind of declaration."""
     others = Declaration()
     if bins is False:
         others, bins = Declaration(bins=False), None
@@ -314,45 +291,44 @@ def infer_variable(
     declared: Declaration,
     weight: Floats | None = None,
     rule: ColumnRule = DEFAULT_RULE,
-    records: float | None = None,
-    cells: Floats | None = None,
+    copies: Floats | None = None,
 ) -> Variable | LeftOut:
     """Return the variable of a column: as declared by the user, by the data, or by its cells.
 
-    ``weight`` is that of each cell in the population: its scale has no effect. ``records`` is the
-    number of values where that is not the weight of the column. ``cells`` is how many cells each
-    one of the column stands for, in a summary of distinct values.
-
-    Examples
-    --------
-    >>> from rejoint.domain.columns import read_column
-    >>> infer_variable("x", read_column(["b", None, "a"]), Declaration(kind="ordinal"))
-    Variable(name='x', levels=('a', 'b'), kind='ordinal', representatives=None)
-    >>> infer_variable("x", read_column([1, 0, 1]), Declaration()).kind
-    'nominal'
-    >>> infer_variable("x", read_column([0.5, 40, 1]), Declaration()).kind
-    'ordinal'
-    >>> infer_variable("id", read_column(range(1000, 1400)), Declaration())
-    LeftOut(reason='id', values=400)
-    >>> infer_variable("day", read_column(["2020-01-31"]), Declaration("year")).levels
-    (2020,)
+    ``weight`` is that of each cell in the population: its scale has no effect. ``copies`` is how
+    many records each cell stands for.
     """
+    summary = ColumnSummary(name, most=np.inf)
+    summary.add(column, weight, copies)
+    return summary.variable(declared, rule)
+
+
+class Tally(NamedTuple):
+    """Distinct values of a column: the cells and the weight of each, and the number of records."""
+
+    column: Column
+    cells: Floats
+    mass: Floats
+    records: float
+
+
+def _variable_of(
+    name: str, tally: Tally, declared: Declaration, rule: ColumnRule
+) -> Variable | LeftOut:
     if declared.kind in DATE_PARTS:
-        column = _read_dates(name, column, declared)
+        tally = tally._replace(column=_read_dates(name, tally.column, declared))
+    has_bins = declared.bins is not None and declared.bins is not False
     if declared.levels is not None:
-        if declared.bins is not None and declared.bins is not False:
+        if has_bins:
             raise ValueError(f"Variable {cite(name)}: give its levels or its bins, not both.")
-        return Variable(name, checked_levels(name, declared.levels), declared.kind or _kind(column))
-    if records is None:
-        records = count_values(column, weight)
-    if declared.kind == "binned" or not (declared.bins is None or declared.bins is False):
-        wanted = declared.bins
-        if wanted is None or wanted is False:
-            wanted = rule.count_bins(records)
-        return _binned(name, column, wanted, declared.kind, weight, records)
-    if isinstance(column, Numbers):
-        return _of_numbers(name, column, declared, weight, rule, records, cells)
-    return _of_labels(name, column, declared, rule, records, cells)
+        kind = declared.kind or _kind(tally.column)
+        return Variable(name, checked_levels(name, declared.levels), kind)
+    if declared.kind == "binned" or has_bins:
+        wanted = declared.bins if has_bins else rule.count_bins(tally.records)
+        return _binned(name, tally, wanted, declared.kind)
+    if isinstance(tally.column, Numbers):
+        return _of_numbers(name, tally.column, tally, declared, rule)
+    return _of_labels(name, tally.column, tally, declared, rule)
 
 
 def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
@@ -363,35 +339,21 @@ def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
     unclear = next((x for x in coded.labels if type(x) is not int and date_part(x, "year")), None)
     if unclear is not None or not (known or declared.levels):
         shown = show(coded.labels) if unclear is None else cite(unclear)
-        raise ValueError(
-            Message(
-                "Variable {name!r} has no {part} in {shown}: write dates as 2020-01-31, or use "
-                "{year}.",
-                **{"name": name, "part": part, "shown": shown},
-                year=Argument("kinds", {name: "nominal" if unclear is None else "year"}),
-            )
+        text = (
+            "Variable {name!r} has no {part} in {shown}: write dates as 2020-01-31, or use {year}."
         )
+        year = Argument("kinds", {name: "nominal" if unclear is None else "year"})
+        raise ValueError(Message(text, name=name, part=part, shown=shown, year=year))
     place: dict[Level, int] = {label: code for code, label in enumerate(known)}
     table = np.array([*(place.get(label, -1) for label in coded.labels), -1], dtype=np.int32)
     return Coded(known, table[coded.codes], declared=True)
 
 
-def count_values(column: Column, weight: Floats | None) -> float:
-    """Return the number of values of a column: their weight, or how many where they weigh less.
-
-    Examples
-    --------
-    >>> count_values(Numbers(np.array([4, 0, 5]), np.array([False, True, False])), None)
-    2.0
-    """
-    if isinstance(column, Coded):
-        there = column.codes >= 0
-    else:
-        there = np.ones(len(column), bool) if column.missing is None else ~column.missing
-    if weight is None:
+def _count_values(there: NDArray[np.bool_], copies: Floats | None) -> float:
+    """Return the number of values: their copies, or how many where they have fewer."""
+    if copies is None:
         return float(there.sum())
-    mass = weight[there]
-    return max(float(mass.sum()), float((mass > 0).sum()))
+    return max(float(copies[there].sum()), float((copies[there] > 0).sum()))
 
 
 def _kind(column: Column) -> Kind:
@@ -399,31 +361,23 @@ def _kind(column: Column) -> Kind:
 
 
 def _of_numbers(
-    name: str,
-    column: Numbers,
-    declared: Declaration,
-    weight: Floats | None,
-    rule: ColumnRule,
-    records: float,
-    cells: Floats | None,
+    name: str, column: Numbers, tally: Tally, declared: Declaration, rule: ColumnRule
 ) -> Variable | LeftOut:
-    distinct = _distinct(column)
+    distinct = column.values
     if not len(distinct):
         return _empty(name, declared, rule)
-    whole = distinct.dtype.kind in "iu"
     kind = number_kind(distinct, rule)
     if kind == "ordinal" and declared.kind is None and declared.bins is None:
-        many = len(distinct) > rule.count_levels(records)
-        present = float(len(column.present())) if cells is None else float(cells.sum())
-        if many and whole and rule.leave_out and is_identifier(name, distinct, present, rule):
+        many = len(distinct) > rule.count_levels(tally.records)
+        is_whole, present = distinct.dtype.kind in "iu", float(tally.cells.sum())
+        if many and is_whole and rule.leave_out and is_identifier(name, distinct, present, rule):
             return LeftOut("id", len(distinct))
         if many:
-            return _binned(name, column, rule.count_bins(records), None, weight, records)
-    if column.values.dtype.kind == "f" and column.values.dtype.itemsize < 8:
+            return _binned(name, tally, rule.count_bins(tally.records), None)
+    levels = tuple(distinct.tolist())
+    if distinct.dtype.kind == "f" and distinct.dtype.itemsize < 8:
         # The shortest text of a narrow float is the intended number: 0.1, not 0.1000000015.
         levels = tuple(float(str(value)) for value in distinct)
-    else:
-        levels = tuple(distinct.tolist())
     return Variable(name, levels, declared.kind or kind)
 
 
@@ -500,26 +454,10 @@ def is_identifier_name(name: str) -> bool:
     return not ID_WORDS.isdisjoint(words) or any(ID_NAME.fullmatch(word) for word in words)
 
 
-def _distinct(column: Numbers) -> NDArray[Any]:
-    """Return the distinct values in order, by counting where they are integers in a small range."""
-    values = column.present()
-    if values.dtype == np.int64 and len(values):
-        low, high = int(values.min()), int(values.max())
-        if high - low < len(values) + 1000:
-            return np.flatnonzero(np.bincount(values - low)) + low
-    return np.unique(values)
-
-
-def _binned(
-    name: str,
-    column: Column,
-    wanted: int | Sequence[float] | NDArray[Any],
-    kind: Kind | None,
-    weight: Floats | None,
-    records: float,
-) -> Variable:
+def _binned(name: str, tally: Tally, wanted: Any, kind: Kind | None) -> Variable:
     if kind not in (None, "binned"):
         raise ValueError(f"Variable {cite(name)}: it cannot be both {kind} and binned.")
+    column, mass = tally.column, tally.mass
     if isinstance(column, Coded):
         column = numbers_if_all(column)
     if isinstance(column, Coded) and (column.codes >= 0).any():
@@ -528,36 +466,29 @@ def _binned(
         )
     values = column.floats() if isinstance(column, Numbers) else np.full(len(column), np.nan)
     there = ~np.isnan(values)
-    total = 0.0 if weight is None else float(weight[there].sum())
-    if weight is not None and total > 0 and total != records:
-        weight = scale_weights(weight, records, total)
+    total = float(mass[there].sum())
+    if total > 0 and total != tally.records:
+        mass = scale_weights(mass, tally.records, total)
     if isinstance(wanted, (int, np.integer)):
-        edges = _quantiles(
-            name, values[there], int(wanted), None if weight is None else weight[there]
-        )
+        edges = _quantiles(name, values[there], int(wanted), mass[there])
     else:
         edges = _checked_edges(name, wanted)
-    infinite = int(np.isinf(values).sum())
+    infinite = int(tally.cells[np.isinf(values)].sum())
     if infinite:
         remark(
             f"Variable {cite(name)} has {plural(infinite, 'infinite value')}: means and other "
             "expectations leave them out. If they stand for missing cells, make them missing."
         )
     bins = bins_of_edges(edges)
-    return Variable(
-        name,
-        bins,
-        "binned",
-        representatives(bins, values, weight),
-        values_within(bins, values, weight),
-    )
+    means, contents = representatives(bins, values, mass), values_within(bins, values, mass)
+    return Variable(name, bins, "binned", means, contents)
 
 
 #: Quantile bins of a column at the most: their edges take memory, however few the values are.
 MOST_BINS = 100_000
 
 
-def _quantiles(name: str, values: Floats, count: int, weight: Floats | None) -> Floats:
+def _quantiles(name: str, values: Floats, count: int, weight: Floats) -> Floats:
     if not 2 <= count <= MOST_BINS:
         raise ValueError(
             f"Variable {cite(name)}: bins must be 2 or more, up to {MOST_BINS:,}, or a list of "
@@ -582,12 +513,7 @@ def _checked_edges(name: str, wanted: Any) -> Floats:
 
 
 def _of_labels(
-    name: str,
-    column: Coded,
-    declared: Declaration,
-    rule: ColumnRule,
-    records: float,
-    cells: Floats | None,
+    name: str, column: Coded, tally: Tally, declared: Declaration, rule: ColumnRule
 ) -> Variable | LeftOut:
     labels, kind = column.labels, declared.kind or _kind(column)
     if not labels or not (column.declared or (column.codes >= 0).any()):
@@ -596,8 +522,8 @@ def _of_labels(
         return Variable(name, labels, kind)
     if all(isinstance(label, bool) for label in labels):
         return Variable(name, (False, True), kind)
-    _refuse_same_text(name, column)
-    reason = None if declared.kind else _why_left_out(column, rule, records, cells)
+    _refuse_same_text(name, labels)
+    reason = None if declared.kind else _why_left_out(labels, tally.cells, tally.records, rule)
     if reason is not None and rule.leave_out:
         return reason
     if reason is not None:
@@ -609,13 +535,10 @@ def _of_labels(
 
 
 def _why_left_out(
-    column: Coded, rule: ColumnRule, records: float, cells: Floats | None
+    labels: Sequence[Level], cells: Floats, records: float, rule: ColumnRule
 ) -> LeftOut | None:
     """Return why texts are not levels; None where they are."""
-    labels, count = column.labels, len(column.labels)
-    if cells is None:
-        cells = np.bincount(column.codes[column.codes >= 0], minlength=count).astype(np.float64)
-    present = float(cells.sum())
+    count, present = len(labels), float(cells.sum())
     if count > rule.many_bins and are_dates(labels):
         parts = [part for part in DATE_PARTS if all(date_part(label, part) for label in labels)]
         return LeftOut(("time", "day", "date")[len(parts)], count)
@@ -632,19 +555,14 @@ def _why_left_out(
     return None
 
 
-def _refuse_same_text(name: str, column: Coded) -> None:
-    seen: dict[str, int] = {}
-    for i, label in enumerate(column.labels):
-        j = seen.setdefault(str(label), i)
-        if i != j:
-            cells = (
-                f"{cite(column.labels[k])} ({type(column.labels[k]).__name__}, "
-                f"row {int(np.argmax(column.codes == k))})"
-                for k in (j, i)
-            )
+def _refuse_same_text(name: str, labels: Sequence[Level]) -> None:
+    seen: dict[str, Level] = {}
+    for label in labels:
+        other = seen.setdefault(str(label), label)
+        if other is not label:
+            both = " and ".join(f"{cite(x)} ({type(x).__name__})" for x in (other, label))
             raise ValueError(
-                f"Variable {cite(name)} holds both {' and '.join(cells)}: "
-                "make them one type, text or number."
+                f"Variable {cite(name)} holds both {both}: make them one type, text or number."
             )
 
 
@@ -667,27 +585,30 @@ MOST_DISTINCT = 200_000
 
 
 class ColumnSummary:
-    """Distinct values of one column and their counts, for any number of rows.
+    """Distinct values of one column, the number of cells and the weight of each, part by part.
 
-    Examples
-    --------
-    >>> seen = ColumnSummary("age")
-    >>> seen.add(Numbers(np.array([30, 41])), None)
-    >>> seen.add(Numbers(np.array([30, 52])), None)
-    >>> seen.variable(Declaration()).levels
-    (30, 41, 52)
+    Parameters
+    ----------
+    name : str
+    named : bool
+        Whether the source gave the name.
+    is_text : bool
+        Whether labels are texts of a file, which are numbers if all of them are.
+    most : float, optional
+        Distinct numbers beyond which a sample replaces them.
     """
 
-    def __init__(self, name: str, *, named: bool = True) -> None:
-        self.name, self.named = name, named  # whether the source gave the name
+    def __init__(
+        self, name: str, *, named: bool = True, is_text: bool = False, most: float | None = None
+    ) -> None:
+        self.name, self.named, self.is_text = name, named, is_text
+        self.most = MOST_DISTINCT if most is None else most
         self.labels: dict[Level, int] = {}
-        self.cells: Floats = np.zeros(0)  # count of each label
-        self.mass: Floats = np.zeros(0)  # its weight
-        self.declared, self.ordered = True, True  # while all blocks declare it
+        self.label_counts: Floats = np.zeros((2, 0))  # cells and weight of each label
+        self.declared, self.ordered = True, True  # while all parts declare it
         self.values: NDArray[Any] = np.zeros(0, dtype=np.int64)
-        self.value_cells: Floats = np.zeros(0)
-        self.value_mass: Floats = np.zeros(0)
-        self.value_count = 0.0  # cells that hold numbers
+        self.value_counts: Floats = np.zeros((2, 0))
+        self.value_cells = 0.0
         self.copies = 0.0  # cells with as many copies as their records have
         self.range = (np.inf, -np.inf)  # of whole numbers; a number that is not makes it infinite
         self.sampled: ReservoirSample | None = None
@@ -696,74 +617,97 @@ class ColumnSummary:
         self.left_out: LeftOut | None = None  # once its texts are too many
         self.error: LabelError | None = None  # of values that cannot be labels
 
-    def add(
-        self,
-        column: Column,
-        weight: Floats | None,
-        copies: Floats | None = None,
-        times: Floats | None = None,
-    ) -> None:
-        """Add one block: the weight of each cell, its copies, and how many cells it stands for."""
+    def add(self, column: Column, weight: Floats | None, copies: Floats | None = None) -> None:
+        """Add one part: the weight of each cell, and its copies."""
         if self.left_out is not None:
             return
-        self.copies += count_values(column, times if copies is None else copies)
-        gone = column.codes < 0 if isinstance(column, Coded) else column.missing
-        self.has_missing |= gone is not None and bool(gone.any())
         if isinstance(column, Coded):
-            self._add_labels(column, weight, times)
-            return
-        there = slice(None) if column.missing is None else ~column.missing
-        values = column.values[there]
-        if len(values):
-            mass = None if weight is None else weight[there]
-            self._add_values(*_tallied(values, None if times is None else times[there], mass))
+            there = column.codes >= 0
+        else:
+            there = np.ones(len(column), bool) if column.missing is None else ~column.missing
+        self.copies += _count_values(there, copies)
+        self.has_missing |= not there.all()
+        if isinstance(column, Numbers):
+            values = column.present()
+            if len(values):
+                mass = None if weight is None else weight[there]
+                self._add_values(*_tallied(values, mass))
+        elif column.labels:
+            size = len(column.labels) + 1
+            both = (np.bincount(column.codes + 1, each, size)[1:] for each in (None, weight))
+            self._add_labels(column, np.array([*both], dtype=np.float64))
 
-    def _add_labels(self, column: Coded, weight: Floats | None, times: Floats | None) -> None:
-        if not column.labels:
-            return
+    def _add_labels(self, column: Coded, counts: Floats) -> None:
+        """Add labels with their cells and weights."""
         self.declared &= column.declared
         self.ordered &= column.ordered
         labels = map(day_of, column.labels) if self.is_by_day else column.labels
         places = [self.labels.setdefault(label, len(self.labels)) for label in labels]
-        size = len(column.labels) + 1
-        cells: Floats = np.bincount(column.codes + 1, times, size)[1:].astype(np.float64)
-        mass = cells
-        if weight is not None:
-            mass = np.asarray(np.bincount(column.codes + 1, weight, size)[1:], dtype=np.float64)
-        for name, found in (("cells", cells), ("mass", mass)):
-            total = np.zeros(len(self.labels))
-            total[: len(getattr(self, name))] = getattr(self, name)
-            np.add.at(total, places, found)
-            setattr(self, name, total)
-        if len(self.labels) > MOST_DISTINCT:
-            old = Coded(tuple(self.labels), np.arange(len(self.labels), dtype=np.int32))
-            cells, mass, is_by_day = self.cells, self.mass, self.is_by_day
-            self.labels, self.cells, self.mass = {}, np.zeros(0), np.zeros(0)
-            if is_by_day or not are_dates(old.labels):
-                self.left_out = LeftOut("text")
-                return
-            self.is_by_day = True
-            self._add_labels(old, mass, cells)
+        total = np.zeros((2, len(self.labels)))
+        total[:, : self.label_counts.shape[1]] = self.label_counts
+        for mine, more in zip(total, counts, strict=True):
+            np.add.at(mine, places, more)
+        self.label_counts = total
+        if len(self.labels) > self.most:
+            if self.is_text:
+                self._settle()
+            if len(self.labels) > self.most:
+                old, counts = self._take_labels()
+                if self.is_by_day or not are_dates(old.labels):
+                    self.left_out = LeftOut("text")
+                    return
+                self.is_by_day = True
+                self._add_labels(old, counts)
 
-    def _add_values(self, values: NDArray[Any], cells: Floats, mass: Floats) -> None:
-        """Add distinct numbers with their counts and weights."""
-        self.value_count += float(cells.sum())
-        low, high = float(values[0]), float(values[-1])
-        whole = values.dtype.kind in "iu"
-        self.range = (min(self.range[0], low), max(self.range[1], high if whole else np.inf))
-        if self.sampled is not None:
-            self.sampled.add(values, mass)
+    def _take_labels(self) -> tuple[Coded, Floats]:
+        """Return the labels with their counts, and forget them."""
+        coded, counts = _as_labels(tuple(self.labels)), self.label_counts
+        self.labels, self.label_counts = {}, np.zeros((2, 0))
+        return coded, counts
+
+    def _settle(self) -> None:
+        """Make numbers of texts if all are numbers."""
+        numbers = numbers_of([str(label) for label in self.labels])
+        if numbers is None or not self.labels:
             return
-        both = np.concatenate(_alike(self.values, values))
-        cells = np.concatenate([self.value_cells, cells])
-        mass = np.concatenate([self.value_mass, mass])
-        self.values, self.value_cells, self.value_mass = _tallied(both, cells, mass)
-        if len(self.values) > MOST_DISTINCT:
-            self.sampled = ReservoirSample(MOST_DISTINCT)
-            self.sampled.add(self.values, self.value_mass)
+        column, counts = self._take_labels()
+        typed = numbers_if_all(column_of_distinct(numbers, column.codes, self.name))
+        if isinstance(typed, Numbers):
+            self._add_values(*_tallied(typed.values, counts[1], counts[0]))
+        else:
+            places, counts = typed.codes, counts
+            cells = [np.bincount(places, row, len(typed.labels)) for row in counts]
+            self.labels = {label: place for place, label in enumerate(typed.labels)}
+            self.label_counts = np.array(cells)
+
+    def _add_values(self, values: NDArray[Any], counts: Floats) -> None:
+        """Add distinct numbers in order with their cells and weights."""
+        self.value_cells += float(counts[0].sum())
+        low, high = float(values[0]), float(values[-1])
+        is_whole = values.dtype.kind in "iu"
+        self.range = (min(self.range[0], low), max(self.range[1], high if is_whole else np.inf))
+        if self.sampled is not None:
+            self.sampled.add(values, counts[1])
+        elif not len(self.values):
+            self.values, self.value_counts = values, counts
+        else:
+            both = np.concatenate(_alike(self.values, values))
+            cells, mass = np.hstack([self.value_counts, counts])
+            self.values, self.value_counts = _tallied(both, mass, cells)
+        if self.sampled is None and len(self.values) > self.most:
+            self._sample()
+
+    def _sample(self) -> None:
+        self.sampled = ReservoirSample(MOST_DISTINCT)
+        self.sampled.add(self.values, self.value_counts[1])
 
     def join(self, other: "ColumnSummary") -> None:
         """Add another summary of the same column."""
+        if self.is_text != other.is_text:
+            for one in (self, other):
+                if one.is_text:
+                    one._settle()
+                one.is_text = False
         self.named &= other.named
         self.has_missing |= other.has_missing
         self.left_out, self.error = self.left_out or other.left_out, self.error or other.error
@@ -771,26 +715,23 @@ class ColumnSummary:
             return
         self.copies += other.copies
         if other.labels:
-            codes = np.arange(len(other.labels), dtype=np.int32)
-            column = Coded(tuple(other.labels), codes, other.declared, other.ordered)
-            self._add_labels(column, other.mass, other.cells)
+            column = _as_labels(tuple(other.labels), other.declared, other.ordered)
+            self._add_labels(column, other.label_counts)
         if other.sampled is not None:
             if self.sampled is None:
-                self.sampled = ReservoirSample(MOST_DISTINCT)
-                self.sampled.add(self.values, self.value_mass)
+                self._sample()
+            assert self.sampled is not None
             self.sampled.join(other.sampled)
-            self.value_count += other.value_count
-            self.range = (
-                min(self.range[0], other.range[0]),
-                max(self.range[1], other.range[1]),
-            )
+            self.value_cells += other.value_cells
+            low, high = zip(self.range, other.range, strict=True)
+            self.range = (min(low), max(high))
         elif len(other.values):
-            self._add_values(other.values, other.value_cells, other.value_mass)
+            self._add_values(other.values, other.value_counts)
 
     def variable(
         self, declared: Declaration, rule: ColumnRule = DEFAULT_RULE
     ) -> Variable | LeftOut:
-        """Return the variable of the column, as the whole column would give it."""
+        """Return the variable of the column."""
         if not self.named:
             rule = rule.without_names()
         if self.error is not None:
@@ -802,42 +743,41 @@ class ColumnSummary:
                 f"Variable {cite(self.name)} has more than {MOST_DISTINCT:,} different texts, "
                 "which cannot be levels: leave the column out, or group its values."
             )
+        if self.is_text:
+            self._settle()
         if self.sampled is not None:
-            return self._binned(declared, rule)
-        if not self.labels:
-            column: Column = Numbers(self.values)
-            share, cells = self.value_mass, self.value_cells
-        else:
-            if len(self.values):  # text in one block, numbers in another
-                self._add_labels(_as_labels(self.values), self.value_mass, self.value_cells)
-            codes = np.where(self.cells > 0, np.arange(len(self.labels), dtype=np.int32), -1)
-            is_ordered = self.declared and self.ordered
-            column = Coded(tuple(self.labels), codes, self.declared, is_ordered)
-            share, cells = self.mass, self.cells
-        return infer_variable(self.name, column, declared, share, rule, self.copies, cells)
+            return self._of_sample(self.sampled, declared, rule)
+        if self.labels and len(self.values):  # text in one part, numbers in another
+            values = _as_labels(tuple(self.values.tolist()))
+            self._add_labels(values, self.value_counts)
+        column: Column = Numbers(self.values)
+        cells, mass = self.value_counts
+        if self.labels:
+            column = _as_labels(tuple(self.labels), self.declared, self.declared and self.ordered)
+            cells, mass = self.label_counts
+            column = replace(column, codes=np.where(cells > 0, column.codes, -1))
+        return _variable_of(self.name, Tally(column, cells, mass, self.copies), declared, rule)
 
-    def _binned(self, declared: Declaration, rule: ColumnRule) -> Variable | LeftOut:
+    def _of_sample(
+        self, sampled: "ReservoirSample", declared: Declaration, rule: ColumnRule
+    ) -> Variable | LeftOut:
         """Bin by a sample of the numbers, which are too many to be levels."""
-        assert self.sampled is not None
         if self.labels or declared.kind not in (None, "binned") or declared.bins is False:
-            raise ValueError(
-                Message(
-                    "Variable {name!r} has more than {most:,} different numbers, which can only be "
-                    "binned: use {bins}, or leave the column out.",
-                    name=self.name,
-                    most=MOST_DISTINCT,
-                    bins=Argument("bins", {self.name: 10}),
-                )
+            text = (
+                "Variable {name!r} has more than {most:,} different numbers, which can only be "
+                "binned: use {bins}, or leave the column out."
             )
-        values, share = self.sampled.all()
+            bins = Argument("bins", {self.name: 10})
+            raise ValueError(Message(text, name=self.name, most=MOST_DISTINCT, bins=bins))
+        values = sampled.values
         distinct = len(np.unique(values))
         if declared.silent and rule.leave_out and distinct > rule.nearly_all * len(values):
             span = self.range[1] - self.range[0] + 1
             is_named = np.isfinite(span) and is_identifier_name(self.name)
-            if is_named or (span == self.value_count and distinct == len(values)):
+            if is_named or (span == self.value_cells and distinct == len(values)):
                 return LeftOut("id")
         return infer_variable(
-            self.name, Numbers(values), declared, share, replace(rule, leave_out=False)
+            self.name, Numbers(values), declared, None, replace(rule, leave_out=False)
         )
 
 
@@ -873,29 +813,23 @@ class ReservoirSample:
             kept = np.sort(np.argpartition(self.ranks, self.size)[: self.size])
             self.values, self.ranks = self.values[kept], self.ranks[kept]
 
-    def all(self) -> tuple[NDArray[Any], Floats]:
-        """The sample, each value of the same weight."""
-        return self.values, np.ones(len(self.values))
-
 
 def _tallied(
-    values: NDArray[Any], cells: Floats | None, mass: Floats | None
-) -> tuple[NDArray[Any], Floats, Floats]:
-    """Return each value once, in order, with its count and weight, which default to occurrences."""
+    values: NDArray[Any], mass: Floats | None, cells: Floats | None = None
+) -> tuple[NDArray[Any], Floats]:
+    """Return each value once, in order, with its cells and weight, by default its occurrences."""
     low = int(values.min()) if values.dtype == np.int64 else 0
     if values.dtype == np.int64 and int(values.max()) - low <= len(values) + 1000:
         where = values - low  # counting in a table is cheaper than sorting
         count = np.bincount(where)
         distinct: NDArray[Any] = np.flatnonzero(count) + low
+    elif mass is None:
+        distinct, count = np.unique(values, return_counts=True)
     else:
         distinct, where, count = np.unique(values, return_inverse=True, return_counts=True)
-    there = count > 0
-    number: Floats = count[there].astype(np.float64)
-    if cells is not None:
-        number = np.asarray(np.bincount(where, cells)[there], dtype=np.float64)
-    if mass is None:
-        return distinct, number, number
-    return distinct, number, np.asarray(np.bincount(where, mass)[there], dtype=np.float64)
+    number = count if cells is None else np.bincount(where, cells)
+    weight = number if mass is None else np.bincount(where, mass)
+    return distinct, np.array([number, weight], dtype=np.float64)[:, count > 0]
 
 
 def _alike(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -909,5 +843,52 @@ def _alike(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArra
     return one, other
 
 
-def _as_labels(values: NDArray[Any]) -> Coded:
-    return Coded(tuple(values.tolist()), np.arange(len(values), dtype=np.int32))
+def _as_labels(labels: tuple[Level, ...], declared: bool = False, ordered: bool = False) -> Coded:
+    return Coded(labels, np.arange(len(labels), dtype=np.int32), declared, ordered)
+
+
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,99})")
+_DIGITS_OF_AN_INTEGER = 19  # of 64 bits; an array cannot hold more
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
+_REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+
+
+def numbers_of(texts: Sequence[str]) -> list[Level] | None:
+    """Return all texts as numbers, None if one is not a number: ``007`` is a name, not seven.
+
+    Examples
+    --------
+    Commas are decimal marks if some of them cannot separate thousands. Whole numbers are exact,
+    however long.
+
+    >>> numbers_of(["1", "-2"]), numbers_of(["1.5", "2"]), numbers_of(["007"])
+    ([1, -2], [1.5, 2.0], None)
+    >>> numbers_of(["1,5", "2,250"]), numbers_of(["1,250"])
+    ([1.5, 2.25], None)
+    >>> numbers_of(["1234567890123456789", "1234567890123456788"])
+    [1234567890123456789, 1234567890123456788]
+    """
+    if all(_WHOLE.fullmatch(text) for text in texts):
+        whole: list[Level] = [int(text) for text in texts]
+        fit = all(len(text) <= _DIGITS_OF_AN_INTEGER for text in texts)
+        return whole if fit else _floats(texts) or whole
+    if all(_REAL.fullmatch(text) for text in texts):
+        return _floats(texts)
+    if any(_DECIMAL_COMMA.fullmatch(text) for text in texts):
+        points = [text.replace(",", ".") for text in texts]
+        if all("." not in text for text in texts) and all(map(_REAL.fullmatch, points)):
+            return _floats(points)
+    return None
+
+
+def _floats(texts: Sequence[str]) -> list[Level] | None:
+    """Return texts as floats; None if one is too large or two whole numbers would become one."""
+    numbers = [float(text) for text in texts]
+    if not all(map(isfinite, numbers)):
+        return None
+    large = {
+        int(text): number
+        for text, number in zip(texts, numbers, strict=True)
+        if abs(number) > EXACT and _WHOLE.fullmatch(text)
+    }
+    return None if len(set(large.values())) < len(large) else list(numbers)

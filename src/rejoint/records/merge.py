@@ -51,15 +51,7 @@ def has_twins(rows: int, sample_sizes: Callable[[IntArray], FloatArray]) -> bool
 def merge_rows(
     codes: Codes, shape: Sequence[int], weight: FloatArray | None
 ) -> tuple[Codes, FloatArray]:
-    """Return the distinct rows in order and the weight (or number) of each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> merge_rows(np.array([[1, 0], [0, -1], [1, 0]]), (2, 2), None)
-    (array([[ 0, -1],
-           [ 1,  0]]), array([1., 2.]))
-    """
+    """Return the distinct rows in order and the weight (or number) of each."""
     if not codes.size:
         return codes, np.ones(len(codes)) if weight is None else weight.copy()
     if math.prod(levels + 1 for levels in shape) <= KEYS_PER_ROW * len(codes):

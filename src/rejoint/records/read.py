@@ -84,7 +84,7 @@ def read(
 def read_frame(
     path: str | PathLike[str], weights: WeightArguments = NO_WEIGHTS, **options: Any
 ) -> Frame:
-    r"""Read the columns of a file, numbers as numbers, without making levels of them.
+    """Read the columns of a file, numbers as numbers, without making levels of them.
 
     Parameters
     ----------
@@ -92,15 +92,6 @@ def read_frame(
         As for :func:`read`, the options of the file alone.
     weights : WeightArguments
         Its columns are in the frame.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "people.csv")
-    ...     _ = path.write_text("smoke,age\nyes,40\nno,50\n")
-    ...     read_frame(path).names
-    ('smoke', 'age')
     """
     how, _ = split_options(options)
     return next(file_frames(Source(path), how, None, None, weights))

@@ -29,14 +29,7 @@ from rejoint.text import cite
 
 
 def as_codes(domain: Domain, codes: Any) -> Codes:
-    """Return codes read-only in their narrowest dtype, or raise for the first one out of range.
-
-    Examples
-    --------
-    >>> as_codes(Domain.of({"a": 2}), [[0], [-1]])
-    array([[ 0],
-           [-1]], dtype=int8)
-    """
+    """Return codes read-only in their narrowest dtype, or raise for the first one out of range."""
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(domain) or codes.dtype.kind not in "iu":
         raise ValueError(
@@ -65,30 +58,14 @@ def check_undeclared(
     not_applicable: object = "auto",
     missing_level: object = (),
 ) -> None:
-    """Raise an error for declarations that are given together with a domain, or with records.
-
-    Examples
-    --------
-    >>> check_undeclared(bins={"age": 5})
-    Traceback (most recent call last):
-    ...
-    ValueError: A domain defines kinds, levels and bins: do not give them with it.
-    """
+    """Raise an error for declarations that are given together with a domain, or with records."""
     named = not_applicable not in ("auto", False) or missing_level
     if named or not (kinds is None and levels is None and bins is None):
         raise ValueError("A domain defines kinds, levels and bins: do not give them with it.")
 
 
 def count_table(codes: Codes, shape: Sequence[int], weight: FloatArray | None) -> FloatArray:
-    """Count the complete rows into a table of the given shape.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> count_table(np.array([[0, 1], [0, 1], [1, -1]]), (2, 2), None)
-    array([[0., 2.],
-           [0., 0.]])
-    """
+    """Count the complete rows into a table of the given shape."""
     full = (codes >= 0).all(axis=1)
     keys = np.zeros(int(full.sum()), dtype=np.int64)
     for n, size in enumerate(shape):
@@ -498,14 +475,7 @@ def as_frame(records: Records) -> Frame:
 
 
 def drop_empty_levels(records: Records) -> Records:
-    """Return records without the levels of empty cells, which become missing.
-
-    Examples
-    --------
-    >>> records = Records.of({"vote": ["yes", None, "no"]}, missing_level=["vote"])
-    >>> records.codes.ravel(), drop_empty_levels(records).codes.ravel()
-    (array([1, 2, 0], dtype=int8), array([ 1, -1,  0], dtype=int8))
-    """
+    """Return records without the levels of empty cells, which become missing."""
     if all(variable.empty is None for variable in records.domain):
         return records
     domain = Domain(tuple(variable.with_empty(None) for variable in records.domain))
@@ -522,11 +492,6 @@ def drop_columns(data: Any, names: Collection[str]) -> Any:
         Columns without names all stay.
     names : collection of str
         Columns that are left out, if there are any of these names.
-
-    Examples
-    --------
-    >>> drop_columns({"a": [1, 2], "b": [3, 4]}, ["b", "c"])
-    {'a': [1, 2]}
     """
     found = data.names if isinstance(data, BaseRecords) else take_apart(data).names or ()
     kept = [name for name in found if name not in names]

@@ -175,13 +175,7 @@ class Scan:
 
 
 def describe_progress(before: int, done: int, rows: int | None, seconds: float) -> str:
-    """Describe the progress of a pass: rows before it, rows in some seconds, and rows in all.
-
-    Examples
-    --------
-    >>> describe_progress(0, 20_000, 80_000, 30.0), describe_progress(0, 20_000, None, 30.0)
-    ('25% of 80,000 records, 90 seconds left', '20,000 records')
-    """
+    """Describe the progress of a pass: rows before it, rows in some seconds, and rows in all."""
     if not rows:
         return plural(before + done, "record")
     left = seconds * max(rows - before - done, 0) / max(done, 1)
@@ -223,16 +217,7 @@ class Packed(NamedTuple):
 def pack(
     scan: Scan, folder: str | PathLike[str], report: Callable[[str], None] | None = None
 ) -> Scan:
-    """Write the parts of a scan to a folder, which must be new or empty; parts keep their sizes.
-
-    Examples
-    --------
-    >>> import rejoint as rj, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = pack(rj.scan(lambda: iter([{"a": [0, 1, 1]}])), folder)
-    ...     [part.codes.ravel().tolist() for part in found]
-    [[0, 1, 1]]
-    """
+    """Write the parts of a scan to a folder, which must be new or empty; parts keep their sizes."""
     Path(folder).parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as place:
         found = _write_parts(scan, place, report)
@@ -248,15 +233,7 @@ def pack(
 
 
 def pack_aside(scan: Scan, folder: Path, report: Callable[[str], None] | None = None) -> Scan:
-    """Write the parts of a scan to a folder of this process alone, which is removed at its end.
-
-    Examples
-    --------
-    >>> import rejoint as rj, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     pack_aside(rj.scan(lambda: iter([{"a": [0, 1, 1]}])), Path(folder)).rows
-    3
-    """
+    """Write the parts of a scan to a folder of this process alone, which is removed at its end."""
     found = _open(folder, _write_parts(scan, folder, report))
     return replace(found, source=scan.source, stamp=scan.stamp, memory=scan.memory)
 
@@ -312,15 +289,7 @@ _HEAD = object_of(
 
 
 def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
-    """Open a folder written by :func:`pack`; its codes are checked as they are read.
-
-    Examples
-    --------
-    >>> open_pack("nowhere")
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: 'nowhere' is not a pack of records: it has no meta.json.
-    """
+    """Open a folder written by :func:`pack`; its codes are checked as they are read."""
     place = Path(folder)
     try:
         head = read_json((place / META).read_bytes())
@@ -352,13 +321,7 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
 
 
 def rows_of_part(variables: int) -> int:
-    """Return the number of rows of a part that takes some megabytes.
-
-    Examples
-    --------
-    >>> rows_of_part(20), rows_of_part(1000)
-    (100000, 4000)
-    """
+    """Return the number of rows of a part that takes some megabytes."""
     return int(np.clip(4_000_000 // max(variables, 1), 1000, 100_000))
 
 
@@ -386,15 +349,7 @@ def _parts(place: Path, pack: Packed) -> Iterator[Records]:
 
 
 def check_codes(domain: Domain, codes: NDArray[Any]) -> None:
-    """Raise an error for codes that are not levels: kernels do not check them.
-
-    Examples
-    --------
-    >>> check_codes(Domain.of({"a": 2}), np.array([[1], [2]]))
-    Traceback (most recent call last):
-    ...
-    ValueError: there are codes that are no levels
-    """
+    """Raise an error for codes that are not levels: kernels do not check them."""
     low, high = codes.min(axis=0, initial=0), codes.max(axis=0, initial=-1)
     wide = codes.ndim == 2 and codes.shape[1] == len(domain) and codes.dtype.kind == "i"
     if not wide or (low < -1).any() or (high >= np.array(domain.shape)).any():

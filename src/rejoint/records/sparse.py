@@ -30,7 +30,6 @@ from rejoint.records.infer import (
     ColumnRule,
     Declarations,
     NotApplicable,
-    count_values,
     infer_variable,
     read_declarations,
 )
@@ -68,7 +67,7 @@ class ColumnCells:
             mass, copies = (None if each is None else each[rows] for each in all_cells)
             declared, rule = self.declarations.of(name), self.declarations.rule
             rule = rule.without_names()  # cells are of few records each
-            found = infer_variable(name, column, declared, mass, rule, count_values(column, copies))
+            found = infer_variable(name, column, declared, mass, rule, copies)
             assert isinstance(found, Variable)
             variable = found
         self.variables[name] = variable
@@ -94,17 +93,7 @@ class ColumnCells:
 def cells_of(
     made: ColumnCells, rows: int, columns: Iterable[ObservedColumn]
 ) -> tuple[Domain, SparseCodes]:
-    """Read all columns, and collect the observed cells record by record.
-
-    Examples
-    --------
-    >>> from rejoint.records.infer import read_declarations
-    >>> made = ColumnCells(None, read_declarations(None, None, None), None, "missing")
-    >>> columns = [("a", np.array([1]), ["x"]), ("b", np.array([0, 1]), ["y", "z"])]
-    >>> cells_of(made, 2, columns)[1].to_codes()
-    array([[-1,  0],
-           [ 0,  1]], dtype=int16)
-    """
+    """Read all columns, and collect the observed cells record by record."""
     check_handle_unknown(made.handle_unknown)
     parts: list[tuple[str, IntArray, NDArray[Any]]] = []
     for name, where, values in columns:
@@ -126,15 +115,7 @@ def cells_of(
 def columns_of_matrix(
     data: Any, names: Sequence[Any] | None
 ) -> tuple[int, Iterator[ObservedColumn]]:
-    """Return the number of rows of a sparse matrix, and its columns.
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> rows, columns = columns_of_matrix(csr_array([[0.0, 2.0], [0.0, 3.0]]), None)
-    >>> rows, list(columns)[1]
-    (2, ('x1', array([0, 1]), array([2., 3.])))
-    """
+    """Return the number of rows of a sparse matrix, and its columns."""
     from scipy import sparse  # 0.1 s to import
 
     if not sparse.issparse(data) or data.ndim != 2:
@@ -173,14 +154,7 @@ def split(
 def columns_of_rows(
     records: Iterable[Any], variables: Iterable[Any], values: Iterable[Any], domain: Domain | None
 ) -> tuple[int, Iterator[ObservedColumn]]:
-    """Return the number of records of a long table, and its columns; raise for duplicate cells.
-
-    Examples
-    --------
-    >>> rows, columns = columns_of_rows(["u", "v"], ["b", "a"], [1, 2], None)
-    >>> rows, [name for name, _, _ in columns]
-    (2, ['a', 'b'])
-    """
+    """Return the number of records of a long table, and its columns; raise for duplicate cells."""
     ids, row = places(records)
     names, column = places(variables)
     labels = [str(name) for name in names]
@@ -457,11 +431,6 @@ def as_records(
     """Return sparse records as they are, and `Records` of all other data.
 
     Every function that takes data reads it by this one, with the arguments of :meth:`Records.of`.
-
-    Examples
-    --------
-    >>> type(as_records({"a": [1, 2]})).__name__
-    'Records'
     """
     if isinstance(data, SparseRecords):
         check_undeclared(kinds, levels, bins, not_applicable, missing_level)

@@ -113,13 +113,7 @@ def as_part_weight(
 
 @dataclass(frozen=True)
 class SurveyGroups:
-    """The group of each row: codes into labels, all of them known.
-
-    Examples
-    --------
-    >>> SurveyGroups.of(["b", "a", "b"], 3, "clusters")
-    SurveyGroups(labels=('b', 'a'), codes=array([0, 1, 0]))
-    """
+    """The group of each row: codes into labels, all of them known."""
 
     labels: tuple[Hashable, ...]
     codes: IntArray
@@ -247,15 +241,7 @@ def kish_effect(weight: FloatArray, copies: FloatArray | float = 1.0) -> float:
 
 @dataclass(frozen=True)
 class RowWeights:
-    """Weights of rows, checked: copies, survey weights, and the groups of a survey design.
-
-    Examples
-    --------
-    >>> rows = RowWeights(2, survey=np.array([1.0, 3.0]))
-    >>> weight, design, _ = rows.weigh(np.array([[0], [1]]), (2,))
-    >>> weight.round(3), round(design.effect, 3)
-    (array([0.4, 1.2]), 1.25)
-    """
+    """Weights of rows, checked: copies, survey weights, and the groups of a survey design."""
 
     rows: int
     copies: FloatArray | None = None
@@ -330,13 +316,6 @@ class WeightArguments:
     ----------
     sample_weight, survey_weight : array of float, or name of a column, optional
     strata, clusters : array, or name of a column, optional
-
-    Examples
-    --------
-    >>> frame = Frame(("a", "w"), [["x", "y"], [10.0, 30.0]], 2)
-    >>> rest, rows = WeightArguments(survey_weight="w").split(frame)
-    >>> rest.names, rows.survey
-    (('a',), array([10., 30.]))
     """
 
     sample_weight: Any = None
