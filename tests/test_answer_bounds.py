@@ -1,10 +1,7 @@
 """Bounds over all joints with given tables, against a program over all cells of the joint."""
 
-import os
-import signal
 from dataclasses import replace
 from itertools import combinations
-from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -24,11 +21,10 @@ from hypothesis import strategies as st
 
 from rejoint import Domain, Marginals
 from rejoint.marginals.moments import Moment
-from rejoint.queries import cell_program
+from rejoint.queries import answer_bounds
 from rejoint.queries.answer_bounds import bound_answer, bound_answers
-from rejoint.queries.cell_program import TableLimits, agree, drop_variables
-from rejoint.queries.interior_point import NoConvergenceError
 from rejoint.queries.junction_tree import JunctionTree
+from rejoint.queries.table_limits import TableLimits, agree, drop_variables
 
 FIRST = np.array([1.0, 0.0])
 
@@ -44,18 +40,6 @@ def check(problem, within=1e-6):
     assert found.sharp
     assert found.slack == 0
     assert (found.low, found.high) == pytest.approx(ends, abs=within)
-
-
-@pytest.fixture
-def only_interior(monkeypatch):
-    """Every program by the interior-point method, small ones too; HiGHS is not called."""
-    monkeypatch.setattr(cell_program, "HIGHS_CELLS", 0)
-    monkeypatch.setattr(cell_program, "MOST_HIGHS_CELLS", 0)
-
-
-@pytest.fixture
-def only_highs(monkeypatch):
-    monkeypatch.setattr(cell_program, "HIGHS_CELLS", 10**9)
 
 
 def shares(tables):
@@ -77,25 +61,7 @@ def test_sharp_bounds_are_those_of_all_cells(seed, kind):
     check(random_problem(seed, kind))
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_interior_point_finds_the_same_ends(seed, only_interior):
-    check(random_problem(seed))
-
-
-@pytest.mark.parametrize("order", [2, 3])
-def test_interior_point_agrees_with_highs_on_a_large_clique(order, monkeypatch):
-    problem = dense_tables(6, 3, order, "exact", seed=1)
-    ours = bounds_of(problem)
-    monkeypatch.setattr(cell_program, "HIGHS_CELLS", 10**9)
-    theirs = bounds_of(problem)
-    assert ours.sharp
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-7)
-    # An end of the interior-point method is never inside the range.
-    assert ours.low <= theirs.low + 1e-12
-    assert ours.high >= theirs.high - 1e-12
-
-
-def test_ratio_whose_condition_is_not_published(only_interior):
+def test_ratio_whose_condition_is_not_published():
     problem = dense_tables(5, 3, 2, "exact", seed=2)
     below = {n: problem.numerator[n] for n in (1, 2, 3)}
     found = bound_answer(problem.tables, problem.numerator, below)
@@ -104,9 +70,7 @@ def test_ratio_whose_condition_is_not_published(only_interior):
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["only_highs", "only_interior"])
-def test_ratios_of_any_two_expectations(solver, request):
-    request.getfixturevalue(solver)
+def test_ratios_of_any_two_expectations():
     problem = dense_tables(4, 3, 2, "exact", seed=3)
     above = {n: np.array([1.0, 2.0, 5.0]) for n in range(3)}
     below = {n: np.array([1.0, 1.5, 0.5]) for n in (1, 2, 3)}
@@ -115,9 +79,7 @@ def test_ratios_of_any_two_expectations(solver, request):
     assert (found.low, found.high) == pytest.approx(ends, rel=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["only_highs", "only_interior"])
-def test_moments_are_constraints(solver, request):
-    request.getfixturevalue(solver)
+def test_moments_are_constraints():
     made = shares({"ab": [[0.1, 0.2, 0.1], [0.2, 0.1, 0.3]], "c": [0.5, 0.5]})
     ones = np.array([0.0, 1.0])
     made = replace(made, moments=(Moment((0, 2), (ones, ones), 0.21, "product"),))
@@ -207,23 +169,6 @@ def test_pairs_that_agree_but_have_no_joint():
     assert "contradict" in found.text
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_both_solvers_relax_alike(seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    problem = random_problem(seed, "exact")
-    counts = rng.poisson(300 * problem.tables.flat).astype(float)
-    noisy = seed % 2 == 0
-    tables = replace(problem.tables, flat=counts, counted=None, noisy=noisy)
-    question = problem.numerator
-    found = []
-    for cells in (10**9, 0):
-        monkeypatch.setattr(cell_program, "HIGHS_CELLS", cells)
-        found.append(bound_answer(tables, question))
-    assert found[0].slack > 0
-    assert found[0].slack == pytest.approx(found[1].slack, rel=1e-3)
-    assert (found[0].low, found[0].high) == pytest.approx((found[1].low, found[1].high), abs=2e-3)
-
-
 def test_noisy_tables_hold_the_truth_with_their_tolerance():
     rng = np.random.default_rng(0)
     joint = log_linear(rng, (3, 3, 3, 3))
@@ -266,17 +211,6 @@ def test_many_variables_on_sparse_graphs_are_sharp():
         assert found.low <= problem.joint[0] <= found.high
 
 
-def test_too_little_time_gives_an_outer_bound_that_says_so():
-    problem = dense_tables(7, 3, 2, "exact")
-    sharp = bounds_of(problem)
-    outer = bounds_of(problem, seconds=0.0)
-    assert sharp.sharp
-    assert not outer.sharp
-    assert outer.text.startswith("Outer bound from ")
-    assert outer.low <= sharp.low + 1e-7
-    assert sharp.high <= outer.high + 1e-7
-
-
 def test_more_variables_than_any_program_holds():
     n = 12
     rng = np.random.default_rng(0)
@@ -289,29 +223,6 @@ def test_more_variables_than_any_program_holds():
     assert singles[:, 0].min() - 1e-7 <= found.high < 1
     narrow = bound_answer(tables, {k: np.array([0.9, 1.0, 0.95]) for k in range(n)})
     assert 0.9**n - 1e-9 <= narrow.low < narrow.high <= 1
-
-
-def test_ctrl_c_ends_a_long_program(only_highs, monkeypatch):
-    begun, ended = Event(), Event()
-
-    def solve(*args, **options):
-        begun.set()
-        ended.wait(60)
-
-    def press():
-        if begun.wait(60):
-            os.kill(os.getpid(), signal.SIGINT)
-
-    monkeypatch.setattr("scipy.optimize.linprog", solve)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # some runners ignore it
-    Thread(target=press).start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            bounds_of(dense_tables(5, 3, 2, "exact"))
-        assert not ended.is_set()  # the solver is still at work
-    finally:
-        ended.set()
-        signal.signal(signal.SIGINT, before)
 
 
 # ----------------------------------------------------------------------- parts
@@ -360,16 +271,6 @@ def test_agreement_of_tables_of_many_variables():
     assert agree(tables)
     bent = tables[1].low + 1e-4 * np.array([1, -1])
     assert not agree([tables[0], TableLimits((1, 2, 3, 4), bent, bent), tables[2]])
-
-
-def test_a_program_that_cannot_converge_says_so(only_interior):
-    problem = dense_tables(4, 3, 2, "exact")
-    limits = [TableLimits((0,), *(np.array([0.2, 0.3, 0.5]),) * 2)]
-    limits.append(TableLimits((0, 1), *(np.full((3, 3), 1 / 9),) * 2))
-    tree = JunctionTree.of(problem.joint.shape, [(0, 1)])
-    program = cell_program.CellProgram(problem.joint.shape, tree, limits)
-    with pytest.raises((NoConvergenceError, cell_program.OutOfTimeError)):
-        program.bounds({0: np.eye(3)[0], 1: np.eye(3)[0]})
 
 
 def test_vectors_of_the_wrong_length_are_refused():

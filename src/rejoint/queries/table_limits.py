@@ -1,0 +1,214 @@
+"""Limits that tables put on the cells of a joint, and which tables matter for a question.
+
+With ``m`` the joint's table in shares and ``s`` the table's scale, an exact cell says ``m = s t``,
+a rounded one ``s (t - r) <= m <= s (t + r)``, a suppressed one ``s low <= m <= s high``, and a
+known sum of suppressed cells ``sum m = s value``. The scale is known, one over the total, where no
+cell of the table is uncertain, and free otherwise.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.arrays import FloatArray, parts_of, sum_to
+from rejoint.queries.junction_tree import Variables
+
+if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
+    from rejoint.marginals.moments import Moment
+
+Sums = tuple[tuple[NDArray[np.intp], float], ...]
+
+#: Shares that differ by less than this are the same number: rounding of float arithmetic.
+SAME_SHARE = 1e-9
+#: Records behind tables where no number of records is known; it only sets how tables are weighted.
+_NOMINAL_RECORDS = 1000.0
+_MARGIN_ORDER = 2  # variables of margins that have a spread of their own
+
+
+@dataclass(frozen=True, eq=False)
+class TableLimits:
+    """Limits of the cells of one table, in shares of its total.
+
+    Parameters
+    ----------
+    subset : tuple of int
+        The variables, increasing.
+    low, high : array
+        The limits, axes in the order of the variables.
+    records : float
+        The number of records behind the table, for the standard errors of its cells.
+    is_scaled : bool
+        Whether the total is uncertain, so that all limits may be scaled by one number.
+    sums : tuple of (places, value)
+        Known sums of cells, by their positions in the flat table.
+    """
+
+    subset: Variables
+    low: FloatArray
+    high: FloatArray
+    records: float = _NOMINAL_RECORDS
+    is_scaled: bool = False
+    sums: Sums = ()
+
+    @cached_property
+    def middle(self) -> FloatArray:
+        """Cells in the middle of their limits; the lower limit where there is no upper one."""
+        middle: FloatArray = np.where(np.isfinite(self.high), (self.low + self.high) / 2, self.low)
+        return middle
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Standard error of each cell: how far it gives way where the table cannot be met."""
+        share = np.clip(self.middle, 0, 1)
+        spread: FloatArray = np.sqrt((share * (1.0 - share) + 1.0 / self.records) / self.records)
+        return spread
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether all cells are known."""
+        return not self.is_scaled and np.array_equal(self.low, self.high)
+
+    def margin(self, variables: Iterable[int]) -> "TableLimits":
+        """Return what the table says about fewer variables.
+
+        Sums of limits are the limits of sums; known sums of cells are left out, so that limits of
+        tables with such sums may be wider than need be.
+        """
+        kept = tuple(n for n in self.subset if n in set(variables))
+        if kept == self.subset:
+            return self
+        low = sum_to(self.low, self.subset, kept)
+        high = low if self.is_exact else sum_to(self.high, self.subset, kept)
+        return TableLimits(kept, low, high, self.records, self.is_scaled)
+
+
+def limits_of(tables: "Marginals") -> list[TableLimits]:
+    """Return the limits of all tables that have records."""
+    counts = tables.totals[tables.counted & (tables.totals > 0)]
+    other = float(np.median(counts)) if len(counts) else _NOMINAL_RECORDS
+    records = np.where(tables.counted, np.maximum(tables.totals, 1.0), other)
+    used = np.flatnonzero(tables.totals > 0).tolist()
+    return [_limits(tables, i, float(records[i])) for i in used]
+
+
+def _limits(tables: "Marginals", i: int, records: float) -> TableLimits:
+    total = float(tables.totals[i])
+    table = tables.counts_of(i) / total
+    rounding = float(tables.rounding[i]) / total
+    unknown = tables.unknown_of(i)
+    if rounding == 0 and unknown is None:
+        return TableLimits(tables.index_subsets[i], table, table, records)
+    low, high = table - rounding, table + rounding
+    sums: Sums = ()
+    if unknown is not None:
+        low.flat[unknown.places] = unknown.low / total
+        high.flat[unknown.places] = unknown.high / total
+        sums = tuple((unknown.places[members], value / total) for members, value in unknown.sums)
+    low = np.maximum(low, 0.0)
+    return TableLimits(tables.index_subsets[i], low, high, records, is_scaled=True, sums=sums)
+
+
+def relevant(
+    limits: Sequence[TableLimits], moments: Sequence["Moment"], asked: Iterable[int]
+) -> tuple[list[TableLimits], list["Moment"]]:
+    """Return the tables and moments that are connected with the asked variables."""
+    reached = set(asked)
+    before = -1
+    while len(reached) > before:
+        before = len(reached)
+        for edge in (*(table.subset for table in limits), *(m.variables for m in moments)):
+            if reached & set(edge):
+                reached |= set(edge)
+    return (
+        [table for table in limits if reached & set(table.subset)],
+        [moment for moment in moments if reached & set(moment.variables)],
+    )
+
+
+def drop_variables(
+    subsets: Iterable[Variables], others: Iterable[Iterable[int]], asked: Iterable[int]
+) -> list[Variables]:
+    """Drop variables that do not matter, where the bounds stay the same (GYO reduction).
+
+    A variable that is not asked and is in one maximal table only can be summed out: whatever the
+    rest of the joint is, this table extends it. Tables inside others say nothing more. The subsets
+    are those of exact tables that agree with each other; variables of the others stay.
+    """
+    stay = set(asked).union(*others)
+    edges = _maximal(frozenset(subset) for subset in subsets)
+    while True:
+        number: dict[int, int] = {}
+        for edge in edges:
+            for n in edge:
+                number[n] = number.get(n, 0) + 1
+        alone = frozenset(n for n, tables in number.items() if tables == 1 and n not in stay)
+        if not alone:
+            return sorted(tuple(sorted(edge)) for edge in edges)
+        edges = _maximal(edge - alone for edge in edges)
+
+
+def _maximal(edges: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the sets that are not inside others."""
+    kept: list[frozenset[int]] = []
+    having: dict[int, list[frozenset[int]]] = {}  # the sets with each variable, larger ones first
+    for edge in sorted(set(edges) - {frozenset()}, key=len, reverse=True):
+        around = min((having.setdefault(n, []) for n in edge), key=len)
+        if not any(edge < other for other in around):
+            kept.append(edge)
+            for n in edge:
+                having[n].append(edge)
+    return kept
+
+
+def margins_of(exact: Iterable[TableLimits]) -> dict[Variables, FloatArray] | None:
+    """Return all exact tables and their margins by variables; None where two of them differ."""
+    margins: dict[Variables, FloatArray] = {}
+    for table in exact:
+        for subset in parts_of(table.subset):
+            margin = table.margin(subset).low
+            first = margins.setdefault(subset, margin)
+            if np.abs(first - margin).max() > SAME_SHARE:
+                return None
+    return margins
+
+
+def agree(exact: Sequence[TableLimits], moments: Sequence["Moment"] = ()) -> bool:
+    """Return whether exact tables, and moments of their variables, have the same values."""
+    margins = margins_of(exact)
+    if margins is None:
+        return False
+    for moment in moments:
+        if moment.variables in margins:
+            size = max(1.0, *np.abs(moment.range))
+            off = moment.expectation(margins[moment.variables]) - moment.value
+            if abs(off) > SAME_SHARE * size:
+                return False
+    return True
+
+
+def with_margins(limits: Iterable[TableLimits]) -> list[TableLimits]:
+    """Return tables with their margins, each with its own spread, without repetitions."""
+    tables: dict[tuple[object, ...], TableLimits] = {}
+    for table in limits:
+        tables[table.subset, id(table)] = table
+        for subset in parts_of(table.subset, min(len(table.subset) - 1, _MARGIN_ORDER)):
+            margin = table.margin(subset)
+            tables.setdefault((subset, margin.low.round(12).tobytes(), margin.records), margin)
+    return list(tables.values())
+
+
+def spread_of_moment(moment: "Moment") -> float:
+    """Return how far a moment gives way where it cannot be met, as a table's cells do."""
+    return 0.01 * (moment.range[1] - moment.range[0])
+
+
+def dependence(table: TableLimits, n: int, q: int) -> float:
+    """Return the total variation distance of two variables of a table from independence."""
+    pair = sum_to(table.middle, table.subset, (n, q))
+    pair = pair / max(pair.sum(), 1e-300)
+    return float(np.abs(pair - np.outer(pair.sum(axis=1), pair.sum(axis=0))).sum() / 2)
