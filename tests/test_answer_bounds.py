@@ -21,16 +21,34 @@ from hypothesis import strategies as st
 
 from rejoint import Domain, Marginals
 from rejoint.marginals.moments import Moment
-from rejoint.queries import answer_bounds
+from rejoint.queries import answer_bounds, cell_program
 from rejoint.queries.answer_bounds import bound_answer, bound_answers
+from rejoint.queries.cell_program import CellProgram
 from rejoint.queries.junction_tree import JunctionTree
-from rejoint.queries.table_limits import TableLimits, agree, drop_variables
+from rejoint.queries.table_limits import TableLimits, agree, limits_of, with_margins
+from rejoint.queries.witness import witness_slack
 
 FIRST = np.array([1.0, 0.0])
 
 
-def bounds_of(problem, **options):
-    return bound_answer(problem.tables, problem.numerator, problem.given, **options)
+def bounds_of(problem):
+    return bound_answer(problem.tables, problem.numerator, problem.given)
+
+
+def bounds_under(work, problem):
+    """The range with programs of so many cells times rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answer_bounds, "ALL_WORK", 2 * work)
+        patch.setattr(answer_bounds, "_LEAST_WORK", 0)
+        patch.setattr(answer_bounds, "_SLACK_WORK", work)
+        return bounds_of(problem)
+
+
+def contradicting(problem, rng, noisy=False):
+    """Counts of each table from other records: no joint has them all."""
+    counts = rng.poisson(300 * problem.tables.flat / problem.tables.flat.max()).astype(float)
+    tables = replace(problem.tables, flat=counts + 1.0, counted=None, noisy=noisy)
+    return replace(problem, tables=tables)
 
 
 def check(problem, within=1e-6):
@@ -200,7 +218,57 @@ def test_rounded_tables_that_contradict_each_other_give_way():
     assert found.high <= wide.high
 
 
-# ----------------------------------------------------------------------- sizes and time
+# ----------------------------------------------------------------------- sizes
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([*KINDS, "contradicting", "noisy"]),
+    st.sampled_from([0, 100, 1_000, 10_000]),
+)
+def test_sharp_ends_lie_within_outer_ones(seed, kind, work):
+    problem = random_problem(seed, kind if kind in KINDS else "exact")
+    if kind not in KINDS:
+        problem = contradicting(problem, np.random.default_rng(seed), kind == "noisy")
+    sharp, outer = bounds_of(problem), bounds_under(work, problem)
+    assert sharp.sharp
+    assert not outer.low > sharp.low + 1e-7
+    assert not outer.high < sharp.high - 1e-7
+    if set(np.unique([*problem.numerator.values()][0])) <= {0.0, 1.0}:
+        assert np.isnan(sharp.low) or (0 <= sharp.low <= sharp.high <= 1)
+        assert np.isnan(outer.low) or (0 <= outer.low <= outer.high <= 1)
+
+
+def test_contradictions_widen_outer_bounds_as_much_as_sharp_ones():
+    # Those of the variables asked about agree better than all tables do.
+    problem = dense_tables(5, 3, 2, "exact")
+    flat = problem.tables.flat.copy()
+    last = problem.tables.index_subsets.index((3, 4))
+    start, stop = problem.tables.starts[last : last + 2]
+    flat[start:stop] = np.roll(flat[start:stop], 1)
+    question = {n: problem.numerator[n] for n in range(3)}
+    tables = replace(problem.tables, flat=flat)
+    problem = replace(problem, tables=tables, numerator=question)
+    sharp, outer = bounds_of(problem), bounds_under(5_000, problem)
+    assert sharp.sharp
+    assert not outer.sharp
+    assert 0 < sharp.slack <= outer.slack < 2 * sharp.slack
+    assert outer.low <= sharp.low
+    assert sharp.high <= outer.high < 1
+    assert "with which a joint exists" in outer.text
+    assert "least" not in outer.text
+
+
+def test_slack_of_a_witness_is_that_of_a_joint():
+    for seed in range(8):
+        problem = contradicting(random_problem(seed, KINDS[seed % 3]), np.random.default_rng(seed))
+        tables = problem.tables
+        limits = with_margins(limits_of(tables))
+        tree = JunctionTree.of(tables.domain.shape, [table.subset for table in limits])
+        program = CellProgram(tables.domain.shape, tree, limits, is_relaxed=True)
+        least = program.least_slack()
+        assert least - 1e-7 <= witness_slack(tables.domain.shape, limits, ()) <= 2 * least + 0.2
 
 
 def test_many_variables_on_sparse_graphs_are_sharp():
@@ -209,6 +277,32 @@ def test_many_variables_on_sparse_graphs_are_sharp():
         found = bounds_of(problem)
         assert found.sharp
         assert found.low <= problem.joint[0] <= found.high
+
+
+def test_a_program_above_the_cap_gives_an_outer_bound_that_says_so():
+    problem = dense_tables(7, 3, 2, "exact")
+    sharp, outer = bounds_of(problem), bounds_under(20_000, problem)
+    assert sharp.sharp
+    assert not outer.sharp
+    assert outer.text.startswith("Outer bound from ")
+    assert outer.low <= sharp.low + 1e-7
+    assert sharp.high <= outer.high + 1e-7
+
+
+def test_many_answers_at_once_have_smaller_programs():
+    problem = dense_tables(7, 3, 2, "exact")
+    cells = [{0: np.eye(3)[i], 1: np.eye(3)[j], 2: np.eye(3)[k]} for i, j, k in np.ndindex(3, 3, 3)]
+    assert bound_answer(problem.tables, cells[0]).sharp
+    together = bound_answers(problem.tables, cells)
+    assert not any(bounds.sharp for bounds in together)
+    assert all(bounds.high < 1 for bounds in together)
+
+
+def test_a_program_that_ends_unsolved_leaves_no_bound(monkeypatch):
+    monkeypatch.setattr(cell_program, "_MOST_STEPS", 0)
+    bounds = bounds_of(dense_tables(5, 3, 2, "exact"))
+    assert (bounds.low, bounds.high, bounds.sharp) == (0.0, 1.0, False)
+    assert bounds.text.startswith("No bound was found")
 
 
 def test_more_variables_than_any_program_holds():
@@ -242,14 +336,6 @@ def test_junction_tree_has_the_running_intersection_property():
             having = {k for k, clique in enumerate(tree.cliques) if v in clique}
             links = [(a, b) for a, b, both in tree.links if v in both]
             assert len(links) == max(len(having) - 1, 0)  # a subtree
-
-
-def test_dropping_variables_keeps_what_is_asked():
-    cycle = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5)]
-    assert drop_variables(cycle, [], [0, 2]) == [(0, 1), (0, 3), (1, 2), (2, 3)]
-    assert drop_variables(cycle, [], [5, 3]) == [(0, 1), (0, 3), (1, 2), (2, 3), (3, 4), (4, 5)]
-    assert drop_variables(cycle[2:], [], [5, 3]) == [(3, 4), (4, 5)]
-    assert drop_variables(cycle[2:], [(1, 2)], [5, 3]) == [(2, 3), (3, 4), (4, 5)]
 
 
 def test_branches_behind_published_margins_are_left_out():

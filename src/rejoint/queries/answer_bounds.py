@@ -22,9 +22,7 @@ from rejoint.queries.table_limits import (
     TableLimits,
     agree,
     dependence,
-    drop_variables,
     limits_of,
-    relevant,
     with_margins,
 )
 from rejoint.queries.witness import witness_slack
@@ -32,7 +30,6 @@ from rejoint.text import cite, plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
-    from rejoint.marginals.moments import Moment
 
 Vectors = Mapping[int, FloatArray]
 
@@ -41,6 +38,7 @@ ALL_WORK = 4_000_000
 _LEAST_WORK = 30_000  # of one end, however many there are: 10 ms
 _SLACK_WORK = 400_000  # of the program of the least slack, which takes three times as long
 _LESS_WORK = 0.1  # times that of a program that could not be solved
+_MOST_CELLS = 2_000_000  # of a clique
 _FAILURES = 5  # variables in a row that make a program too large: then no further one is tried
 _ZERO = 1e-9  # probabilities below are zero
 _MORE_SLACK = 1.01  # times the least slack: at the least one, a program has hardly any inside
@@ -142,23 +140,20 @@ def bound_answers(
     conditions = given if isinstance(given, Sequence) else [given or {}] * len(numerators)
     shape = tables.domain.shape
     ratios = [_Ratio.of(shape, *pair) for pair in zip(numerators, conditions, strict=True)]
-    sources = _connected(tables, {ratio.variables for ratio in ratios})
+    source = _Tables(tables)
     while True:
-        is_open = [sources[ratio.variables].published(ratio) is None for ratio in ratios]
+        is_open = [source.published(ratio) is None for ratio in ratios]
         work = max(ALL_WORK // (2 * max(sum(is_open), 1)), _LEAST_WORK)
-        ranges = {asked: _Range(source, asked, work) for asked, source in sources.items()}
+        questions = {ratio.variables for ratio in ratios}
+        ranges = {asked: _Range(source, asked, work) for asked in questions}
         try:
             return [ranges[ratio.variables].of(ratio) for ratio in ratios]
-        except _ContradictionError as error:
-            error.tables.relax()
+        except _ContradictionError:
+            source.relax()
 
 
 class _ContradictionError(Exception):
     """Error raised where no joint has tables that agree on their margins."""
-
-    def __init__(self, tables: "_Tables") -> None:
-        super().__init__()
-        self.tables = tables
 
 
 @dataclass(frozen=True)
@@ -243,27 +238,19 @@ def expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
     return float(table)
 
 
-@dataclass(eq=False)
 class _Tables:
-    """Tables and moments that are connected with each other, and how far they may give way."""
+    """The tables, and how far they may give way."""
 
-    tables: "Marginals"
-    limits: list[TableLimits]
-    moments: list["Moment"]
-
-    def __post_init__(self) -> None:
+    def __init__(self, tables: "Marginals") -> None:
+        self.tables, self.shape = tables, tables.domain.shape
+        self.limits, self.moments = limits_of(tables), tables.moments
         exact = [table for table in self.limits if table.is_exact]
-        self.is_relaxed = bool(self.tables.noisy) or not agree(exact, self.moments)
+        self.is_relaxed = bool(tables.noisy) or not agree(exact, self.moments)
 
     def relax(self) -> None:
         """Let all cells give way."""
         self.is_relaxed = True
         self.__dict__.pop("constraints", None)
-
-    @property
-    def shape(self) -> Sequence[int]:
-        """Levels of each variable."""
-        return self.tables.domain.shape
 
     @property
     def exact(self) -> list[TableLimits]:
@@ -323,30 +310,12 @@ class _Tables:
             return 0.0, ""
         slack = self.allowance
         most = slack * max((float(t.spread.max()) for t in self.constraints), default=0.0)
-        reason = _LEAST if self.slack[1] else _ENOUGH
-        if not self.tables.noisy:
-            return most, _SLACK.format(most, reason)
-        if not self.tables.counted.any():
-            return most, _NOISE_UNKNOWN.format(most, reason)
-        if slack <= self.tolerance:
-            return most, _NOISE.format(slack, most, _CHANCE)
-        return most, _NOISE_AND_SLACK.format(slack, most, reason)
-
-
-def _connected(
-    tables: "Marginals", questions: Iterable[frozenset[int]]
-) -> dict[frozenset[int], _Tables]:
-    """Return the tables that are connected with the variables of each question."""
-    limits = limits_of(tables)
-    groups: dict[tuple[int, ...], _Tables] = {}
-    sources = {}
-    for asked in questions:
-        used, moments = relevant(limits, tables.moments, asked)
-        group = tuple(id(part) for part in (*used, *moments))
-        if group not in groups:
-            groups[group] = _Tables(tables, used, moments)
-        sources[asked] = groups[group]
-    return sources
+        is_chance = slack <= self.tolerance
+        why = "are noisy" if self.tables.noisy else "contradict each other"
+        if self.tables.noisy and self.tolerance and not is_chance:
+            why = "are noisy and contradict each other"
+        reason = _CHANCE if is_chance else _LEAST if self.slack[1] else _ENOUGH
+        return most, _SLACK.format(why, most, slack, reason)
 
 
 class _Range:
@@ -463,37 +432,38 @@ class _Range:
         """Return the program over some variables, without what does not matter."""
         if kept not in self._programs:
             shape, is_relaxed = self.tables.shape, self.tables.is_relaxed
-            limits, moments = self._within(kept)
-            edges = [*(t.subset for t in limits), *(m.variables for m in moments), self.asked]
-            tree = JunctionTree.of(shape, edges, self.work)
+            limits = self._within(kept)
             exact = [] if is_relaxed else [table for table in limits if table.is_exact]
-            tree = tree.pruned(self.asked, [table.subset for table in exact])
+            covered = [set(table.subset) for table in exact]
+            moments = [
+                moment
+                for moment in self.tables.moments
+                if kept.issuperset(moment.variables)
+                and not any(subset.issuperset(moment.variables) for subset in covered)
+            ]
+            edges = [*(t.subset for t in limits), *(m.variables for m in moments), self.asked]
+            tree = JunctionTree.of(shape, edges, _MOST_CELLS)
             program = None
-            if tree.cells(shape) <= self.work:
-                limits = _inside(tree, limits, exact)
-                moments = [m for m in moments if _is_inside(tree, m.variables)]
-                program = CellProgram(shape, tree, limits, moments, is_relaxed=is_relaxed)
+            if _is_inside(tree, self.asked):  # else the tree is too large to be made
+                tree = tree.pruned(self.asked, covered)
+                if tree.cells(shape) <= self.work:
+                    limits = _inside(tree, limits, exact)
+                    moments = [m for m in moments if _is_inside(tree, m.variables)]
+                    program = CellProgram(shape, tree, limits, moments, is_relaxed=is_relaxed)
             self._programs[kept] = program
         return self._programs[kept]
 
-    def _within(self, kept: frozenset[int]) -> tuple[list[TableLimits], list["Moment"]]:
-        """Return what the tables and moments say about some variables."""
-        moments = [moment for moment in self.tables.moments if set(moment.variables) <= kept]
+    def _within(self, kept: frozenset[int]) -> list[TableLimits]:
+        """Return what the tables say about some variables."""
         if self.tables.is_relaxed:
-            return [t for t in self.tables.constraints if kept.issuperset(t.subset)], moments
-        exact = self.tables.exact
-        others = _restricted([t for t in self.tables.limits if not t.is_exact], kept)
-        free = [m for m in moments if not any(set(m.variables) <= set(t.subset) for t in exact)]
-        edges = [*(table.subset for table in others), *(m.variables for m in free)]
+            return [t for t in self.tables.constraints if kept.issuperset(t.subset)]
+        others = [table for table in self.tables.limits if not table.is_exact]
         # One table for each set of variables: those that share it agree.
-        holders = {tuple(n for n in table.subset if n in kept): table for table in exact}
-        margins = []
-        for subset in drop_variables(holders, edges, self.asked):
-            table = holders.get(subset)
-            if table is None:
-                table = next(t for s, t in holders.items() if set(subset) <= set(s))
-            margins.append(table.margin(subset))
-        return [*margins, *others], free
+        holders = {
+            tuple(n for n in table.subset if n in kept): table for table in self.tables.exact
+        }
+        exact = [table.margin(subset) for subset, table in holders.items() if subset]
+        return [*exact, *_restricted(others, kept)]
 
 
 def _is_inside(tree: JunctionTree, variables: Iterable[int]) -> bool:
@@ -549,17 +519,8 @@ _FEWER = (
 _NOTHING = "No bound was found: these are the ends over all joints, with any tables."
 _IMPOSSIBLE = "The condition has probability zero in every joint with these tables."
 _SLACK = (
-    "The tables contradict each other: a cell may differ from the published one by up to {:.2g} of "
-    "the total, {}."
-)
-_NOISE = (
-    "The tables are noisy: each cell may differ by {:.3g} standard errors (at most {:.2g} of the "
-    "total), {}."
-)
-_NOISE_AND_SLACK = _NOISE.replace("noisy:", "noisy and contradict each other:")
-_NOISE_UNKNOWN = (
-    "The tables are noisy, and how many records they have is not known: a cell may differ by up to "
-    "{:.2g} of the total, {}."
+    "The tables {}: a cell may differ from the published one by up to {:.2g} of the total ({:.3g} "
+    "standard errors), {}."
 )
 _CHANCE = "which all cells of a sample stay within with 95 % probability"
 _LEAST = "the least with which a joint exists"

@@ -9,7 +9,7 @@ slack times ``t``.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from math import inf, prod
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -163,7 +163,9 @@ class CellProgram:
             self._add_known(row - self._column(unit, value), spread, equal, under)
         return vstack(equal, format="csr"), vstack(under, format="csr")
 
-    def _add_limits(self, table: TableLimits, place: int, equal: list[Any], under: list[Any]) -> None:
+    def _add_limits(
+        self, table: TableLimits, place: int, equal: list[Any], under: list[Any]
+    ) -> None:
         """Add the limits of the cells of a table, whose scale is the unknown at a place."""
         sums = self._sums(self.tree.holder(table.subset), table.subset)
         low, high, spread = (each.ravel() for each in (table.low, table.high, table.spread))
@@ -178,9 +180,7 @@ class CellProgram:
             row = member[None] @ sums - self._column(place, np.array([value]))
             self._add_known(row, spread[places].sum(keepdims=True), equal, under)
 
-    def _add_known(
-        self, rows: Any, spread: FloatArray, equal: list[Any], under: list[Any]
-    ) -> None:
+    def _add_known(self, rows: Any, spread: FloatArray, equal: list[Any], under: list[Any]) -> None:
         """Add sums that are zero, or within the slack times their spread."""
         if not self.is_relaxed:
             equal.append(rows)
@@ -194,7 +194,9 @@ class CellProgram:
 
         members, cells = self.tree.cliques[clique], self._cells[clique]
         sizes = [self.shape[n] for n in subset]
-        levels = dict(zip(members, np.unravel_index(cells, [self.shape[n] for n in members])))
+        levels = dict(
+            zip(members, np.unravel_index(cells, [self.shape[n] for n in members]), strict=True)
+        )
         rows = np.zeros(len(cells), dtype=np.intp)
         for n, size in zip(subset, sizes, strict=True):
             rows = rows * size + levels[n]

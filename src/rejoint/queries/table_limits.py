@@ -1,4 +1,4 @@
-"""Limits that tables put on the cells of a joint, and which tables matter for a question.
+"""Limits that tables put on the cells of a joint.
 
 With ``m`` the joint's table in shares and ``s`` the table's scale, an exact cell says ``m = s t``,
 a rounded one ``s (t - r) <= m <= s (t + r)``, a suppressed one ``s low <= m <= s high``, and a
@@ -111,58 +111,6 @@ def _limits(tables: "Marginals", i: int, records: float) -> TableLimits:
         sums = tuple((unknown.places[members], value / total) for members, value in unknown.sums)
     low = np.maximum(low, 0.0)
     return TableLimits(tables.index_subsets[i], low, high, records, is_scaled=True, sums=sums)
-
-
-def relevant(
-    limits: Sequence[TableLimits], moments: Sequence["Moment"], asked: Iterable[int]
-) -> tuple[list[TableLimits], list["Moment"]]:
-    """Return the tables and moments that are connected with the asked variables."""
-    reached = set(asked)
-    before = -1
-    while len(reached) > before:
-        before = len(reached)
-        for edge in (*(table.subset for table in limits), *(m.variables for m in moments)):
-            if reached & set(edge):
-                reached |= set(edge)
-    return (
-        [table for table in limits if reached & set(table.subset)],
-        [moment for moment in moments if reached & set(moment.variables)],
-    )
-
-
-def drop_variables(
-    subsets: Iterable[Variables], others: Iterable[Iterable[int]], asked: Iterable[int]
-) -> list[Variables]:
-    """Drop variables that do not matter, where the bounds stay the same (GYO reduction).
-
-    A variable that is not asked and is in one maximal table only can be summed out: whatever the
-    rest of the joint is, this table extends it. Tables inside others say nothing more. The subsets
-    are those of exact tables that agree with each other; variables of the others stay.
-    """
-    stay = set(asked).union(*others)
-    edges = _maximal(frozenset(subset) for subset in subsets)
-    while True:
-        number: dict[int, int] = {}
-        for edge in edges:
-            for n in edge:
-                number[n] = number.get(n, 0) + 1
-        alone = frozenset(n for n, tables in number.items() if tables == 1 and n not in stay)
-        if not alone:
-            return sorted(tuple(sorted(edge)) for edge in edges)
-        edges = _maximal(edge - alone for edge in edges)
-
-
-def _maximal(edges: Iterable[frozenset[int]]) -> list[frozenset[int]]:
-    """Return the sets that are not inside others."""
-    kept: list[frozenset[int]] = []
-    having: dict[int, list[frozenset[int]]] = {}  # the sets with each variable, larger ones first
-    for edge in sorted(set(edges) - {frozenset()}, key=len, reverse=True):
-        around = min((having.setdefault(n, []) for n in edge), key=len)
-        if not any(edge < other for other in around):
-            kept.append(edge)
-            for n in edge:
-                having[n].append(edge)
-    return kept
 
 
 def margins_of(exact: Iterable[TableLimits]) -> dict[Variables, FloatArray] | None:

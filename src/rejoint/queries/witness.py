@@ -39,7 +39,10 @@ def witness_slack(
         parts.append(part)
     cells = np.vstack(parts)
     tables = [_Margin.of(table, cells) for table in limits]
-    values = [np.prod([v[cells[:, n]] for n, v in zip(m.variables, m.vectors)], 0) for m in moments]
+    values = [
+        np.prod([v[cells[:, n]] for n, v in zip(m.variables, m.vectors, strict=True)], axis=0)
+        for m in moments
+    ]
     weights = np.full(len(cells), 1.0 / len(cells))
     slack = np.inf
     for _ in range(_SWEEPS):
