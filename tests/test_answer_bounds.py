@@ -235,7 +235,7 @@ def test_sharp_ends_lie_within_outer_ones(seed, kind, work):
     assert sharp.sharp
     assert not outer.low > sharp.low + 1e-7
     assert not outer.high < sharp.high - 1e-7
-    if set(np.unique([*problem.numerator.values()][0])) <= {0.0, 1.0}:
+    if all(np.isin(vector, [0.0, 1.0]).all() for vector in problem.numerator.values()):
         assert np.isnan(sharp.low) or (0 <= sharp.low <= sharp.high <= 1)
         assert np.isnan(outer.low) or (0 <= outer.low <= outer.high <= 1)
 

@@ -80,7 +80,7 @@ class CellProgram:
         rows = sum(prod(self.shape[n] - 1 for n in subset) for subset in self._exact)
         rows += sum(int(np.sum(t.low > 0) + np.isfinite(t.high).sum()) for t in self._limits)
         rows += sum(prod(self.shape[n] for n in common) for _, _, common in self.tree.links)
-        return self._starts[-1] * max(rows, 1)
+        return int(self._starts[-1]) * max(rows, 1)
 
     def bounds(
         self, numerator: Vectors, denominator: Vectors | None = None, *, slack: float = 0.0
@@ -144,11 +144,11 @@ class CellProgram:
             if not len(self._cells[clique]):
                 raise InfeasibleError  # published zeros leave no cell
             equal.append(self._sums(clique, ()) - self._column(unit, np.ones(1)))
-        for subset, table in self._exact.items():
+        for subset, shares in self._exact.items():
             # Without last levels, as margins are among the tables: rows are independent.
-            inner = np.arange(table.size).reshape(table.shape)[(slice(-1),) * table.ndim].ravel()
+            inner = np.arange(shares.size).reshape(shares.shape)[(slice(-1),) * shares.ndim]
             sums = self._sums(self.tree.holder(subset), subset)
-            equal.append((sums - self._column(unit, table.ravel()))[inner])
+            equal.append((sums - self._column(unit, shares.ravel()))[inner.ravel()])
         for old, new, common in self.tree.links:
             equal.append(self._sums(old, common) - self._sums(new, common))
         scale = self._starts[-1]
@@ -194,12 +194,10 @@ class CellProgram:
 
         members, cells = self.tree.cliques[clique], self._cells[clique]
         sizes = [self.shape[n] for n in subset]
-        levels = dict(
-            zip(members, np.unravel_index(cells, [self.shape[n] for n in members]), strict=True)
-        )
+        levels = np.unravel_index(cells, [self.shape[n] for n in members])
         rows = np.zeros(len(cells), dtype=np.intp)
         for n, size in zip(subset, sizes, strict=True):
-            rows = rows * size + levels[n]
+            rows = rows * size + levels[members.index(n)]
         columns = np.arange(len(cells)) + self._starts[clique]
         return csr_array((np.ones(len(cells)), (rows, columns)), shape=(prod(sizes), self._width))
 

@@ -38,7 +38,7 @@ def witness_slack(
         part[:, table.subset] = np.indices(table.low.shape).reshape(len(table.subset), -1).T
         parts.append(part)
     cells = np.vstack(parts)
-    tables = [_Margin.of(table, cells) for table in limits]
+    margins = [_Margin.of(table, cells) for table in limits]
     values = [
         np.prod([v[cells[:, n]] for n, v in zip(m.variables, m.vectors, strict=True)], axis=0)
         for m in moments
@@ -46,13 +46,13 @@ def witness_slack(
     weights = np.full(len(cells), 1.0 / len(cells))
     slack = np.inf
     for _ in range(_SWEEPS):
-        reached = max((table.slack(weights) for table in tables), default=0.0)
+        reached = max((margin.slack(weights) for margin in margins), default=0.0)
         for moment, value in zip(moments, values, strict=True):
             gap = abs(float(weights @ value) - moment.value)
             reached = max(reached, gap / spread_of_moment(moment))
         slack = min(slack, reached)
-        for table in tables:
-            weights = table.move(weights, _AIM * slack)
+        for margin in margins:
+            weights = margin.move(weights, _AIM * slack)
     return slack
 
 
