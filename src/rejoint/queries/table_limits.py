@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.arrays import FloatArray, parts_of, sum_to
-from rejoint.queries.junction_tree import Variables
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
@@ -48,7 +47,7 @@ class TableLimits:
         Known sums of cells, by their positions in the flat table.
     """
 
-    subset: Variables
+    subset: tuple[int, ...]
     low: FloatArray
     high: FloatArray
     records: float = _NOMINAL_RECORDS
@@ -113,9 +112,9 @@ def _limits(tables: "Marginals", i: int, records: float) -> TableLimits:
     return TableLimits(tables.index_subsets[i], low, high, records, is_scaled=True, sums=sums)
 
 
-def margins_of(exact: Iterable[TableLimits]) -> dict[Variables, FloatArray] | None:
+def margins_of(exact: Iterable[TableLimits]) -> dict[tuple[int, ...], FloatArray] | None:
     """Return all exact tables and their margins by variables; None where two of them differ."""
-    margins: dict[Variables, FloatArray] = {}
+    margins: dict[tuple[int, ...], FloatArray] = {}
     for table in exact:
         for subset in parts_of(table.subset):
             margin = table.margin(subset).low
