@@ -261,7 +261,7 @@ def pairs_of(n: int, kind: str) -> list[tuple[int, int]]:
 
 def report(name: str, problem: Problem, truth: float, given: Vectors | None = None) -> None:
     start = time.process_time()
-    found = bound_answer(problem.tables, problem.numerator, given, seconds=20)
+    found = bound_answer(problem.tables, problem.numerator, given)
     seconds = time.process_time() - start
     word = "sharp" if found.sharp else "outer"
     holds = "yes" if found.low - 1e-7 <= truth <= found.high + 1e-7 else "NO"

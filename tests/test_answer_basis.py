@@ -451,15 +451,6 @@ def test_the_truth_lies_within_and_published_is_what_one_table_holds(seed):
         assert "does not meet" not in answer.rests_on.text
 
 
-def test_ranges_can_be_left_out():
-    tables = rj.Marginals.from_tables({"a": {"x": 5, "y": 5}, "b": {"x": 2, "y": 8}})
-    p = rj.LowRankPMF([1.0], [[[0.5], [0.5]], [[0.2], [0.8]]], tables.domain).with_tables(tables)
-    answer = p.ask("P(a = x | b = y)", bound_seconds=0)
-    assert answer.bounds is None
-    assert "its range was not requested" in str(answer)
-    assert "0.38 to 0.63" in str(p.ask("P(a = x | b = y)"))
-
-
 def test_columns_have_the_ranges_that_each_has_alone():
     rng = np.random.default_rng(3)
     joint = rng.dirichlet(np.ones(36)).reshape(3, 2, 3, 2)

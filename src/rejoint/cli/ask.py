@@ -10,7 +10,6 @@ from rejoint.cli.group import echo
 from rejoint.cli.options import load_answerer
 from rejoint.cli.output import echo_json, record_rows, to_plain, write_rows
 from rejoint.pmf.answer import Answer
-from rejoint.pmf.answer_basis import BOUND_SECONDS
 from rejoint.records.files import read_stdin
 from rejoint.records.records import Records
 
@@ -36,13 +35,6 @@ Examples:
     show_default=True,
     help="Level of the credible intervals that models with posterior draws give (Bayes fits).",
 )
-@click.option(
-    "--bound-seconds",
-    type=click.FloatRange(0.0),
-    default=BOUND_SECONDS,
-    show_default=True,
-    help="Time limit for the range of an answer, for models from tables; 0 for no range.",
-)
 @options.rows_to(
     "File for a table or sampled records; its name sets the format (.csv, .parquet, ...)."
 )
@@ -53,7 +45,6 @@ def command(
     questions: tuple[str, ...],
     bits: bool,
     level: float,
-    bound_seconds: float,
     output: str | None,
     seed: int,
     as_json: bool,
@@ -82,7 +73,7 @@ def command(
     if output and len(asked) > 1:
         raise click.UsageError("-o needs exactly one question.")
     how: dict[str, Any] = {"bits": bits, "level": level, "random_state": seed}
-    answers = [answerer.ask(text, **how, bound_seconds=bound_seconds) for text in asked]
+    answers = [answerer.ask(text, **how) for text in asked]
     if output:
         _write(answers[0], output)
     elif as_json:

@@ -28,9 +28,6 @@ Ranges = dict[str, dict[str, Any]]
 #: Seconds that the ranges in a page may take when it is made.
 PAGE_SECONDS = 10.0
 
-#: Seconds for the ranges that the page of `explore` asks for when evidence is given.
-ASKED_SECONDS = 4.0
-
 #: Cells of given tables that a page has, all tables together: 0.2 MB.
 MOST_GIVEN_CELLS = 20_000
 
@@ -201,7 +198,7 @@ def _pair_ranges(
             for row in np.eye(pmf.domain.shape[a])
             for column in np.eye(pmf.domain.shape[b])
         ]
-        bounds = bound_answers(kept, cells, seconds=deadline - monotonic())
+        bounds = bound_answers(kept, cells)
         if any(each.slack > 0 for each in bounds):
             return None  # they contradict each other: a level has no one probability
         low, high, sharp = _ends(bounds)
@@ -232,7 +229,7 @@ def _single_ranges(
     for given in _single_levels(pmf):
         if monotonic() > deadline:
             break
-        found, own = bound_bars(pmf, given, published, seconds=deadline - monotonic())
+        found, own = bound_bars(pmf, given, published)
         slack = max(slack, own)
         if found:
             ranges[evidence_key(given)] = found
@@ -259,11 +256,7 @@ def evidence_key(given: Likelihoods) -> str:
 
 
 def bound_bars(
-    pmf: LowRankPMF,
-    given: Likelihoods,
-    published: Sequence[tuple[int, ...]],
-    *,
-    seconds: float = ASKED_SECONDS,
+    pmf: LowRankPMF, given: Likelihoods, published: Sequence[tuple[int, ...]]
 ) -> tuple[dict[str, Any], float]:
     """Return the ranges of all bars that are not published, given evidence, and the slack.
 
@@ -275,8 +268,6 @@ def bound_bars(
         Likelihood of each level, by position of the variable.
     published : sequence of tuples of int
         What :func:`list_published` returns.
-    seconds : float
-        Time for all of them together.
 
     Examples
     --------
@@ -301,7 +292,7 @@ def bound_bars(
     for n, i in cells:
         [(m, level)] = tables.vectors(pmf.domain, {n: np.eye(pmf.domain.shape[n])[i]}).items()
         numerators.append({**own, m: own[m] * level if m in own else level})
-    bounds = bound_answers(tables.marginals, numerators, own, seconds=seconds) if cells else []
+    bounds = bound_answers(tables.marginals, numerators, own) if cells else []
     found: dict[str, Any] = {}
     for n in asked:
         each = [b for (m, _), b in zip(cells, bounds, strict=True) if m == n]

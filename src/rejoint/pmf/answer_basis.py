@@ -27,9 +27,6 @@ BasisName = Literal["published", "implied", "identified", "open"]
 #: Cells of a table that is an answer up to which each gets its range.
 MOST_BOUNDED_CELLS = 200
 
-#: Seconds that the ranges of one answer may take; what is not found by then is an outer bound.
-BOUND_SECONDS = 10.0
-
 #: Width of a range, as a share of what the answer can be at all, below which it is one value.
 IMPLIED_WIDTH = 1e-6
 
@@ -97,8 +94,6 @@ class AnswerBasis:
         Of the model.
     evidence : float
         Probability of what is given.
-    seconds : float
-        Time that ranges may take; 0 for none.
 
     Examples
     --------
@@ -116,7 +111,6 @@ class AnswerBasis:
     value: Any
     rank: int
     evidence: float = 1.0
-    seconds: float = BOUND_SECONDS
 
     @cached_property
     def name(self) -> BasisName:
@@ -292,7 +286,7 @@ class AnswerBasis:
     @cached_property
     def _ranges(self) -> AnswerBounds | TableBounds | None:
         kept = self._marginals
-        if kept is None or not self._is_numeric or self.seconds <= 0:
+        if kept is None or not self._is_numeric:
             return None
         size = prod(self._shape())
         if size > MOST_BOUNDED_CELLS or not np.isfinite(self._numbers_of_mean).all():
@@ -300,7 +294,7 @@ class AnswerBasis:
         columns = list(self._columns())
         cells = [cell for _, below in columns for cell in below]
         given = [above for above, below in columns for _ in below]
-        every = [self._snap(b) for b in bound_answers(kept, cells, given, seconds=self.seconds)]
+        every = [self._snap(b) for b in bound_answers(kept, cells, given)]
         if not self._axes:
             return every[0]
         wide = len(every) // len(columns)
@@ -427,8 +421,6 @@ class AnswerBasis:
         """Why there is no range."""
         if not self._is_numeric:
             return ""
-        if self.seconds <= 0:
-            return "; its range was not requested"
         if self._marginals is None:
             return "; without a range, because the cells of the tables are not kept with the model"
         size = prod(self._shape())

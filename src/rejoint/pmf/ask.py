@@ -14,7 +14,7 @@ from rejoint.language.bind import BoundQuery, bind, who_has
 from rejoint.language.query import Name, Query
 from rejoint.messages import remark
 from rejoint.pmf.answer import Answer, Kind
-from rejoint.pmf.answer_basis import BOUND_SECONDS, AnswerBasis
+from rejoint.pmf.answer_basis import AnswerBasis
 from rejoint.pmf.composite import Composition, describe_lacking
 from rejoint.pmf.draws import check_level, credible_interval
 from rejoint.pmf.entropy import Nats, conditional_entropy, mutual_information
@@ -42,7 +42,6 @@ def ask(
     bits: bool = False,
     level: float | None = 0.9,
     random_state: RandomState = None,
-    bound_seconds: float = BOUND_SECONDS,
 ) -> Answer:
     """Answer a question in the query language; see :meth:`LowRankPMF.ask`."""
     if level is not None:
@@ -58,7 +57,6 @@ def ask(
         answer.value,
         model.mixture.rank,
         answer.evidence,
-        bound_seconds,
     )
     return replace(answer, rests_on=basis)
 

@@ -15,7 +15,6 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.pmf.answer import Answer
-from rejoint.pmf.answer_basis import BOUND_SECONDS
 from rejoint.pmf.ask import RandomState, ask
 from rejoint.pmf.counts import Counts
 from rejoint.pmf.draws import Draws, Interval, check_block
@@ -562,7 +561,6 @@ class LowRankPMF:
         bits: bool = False,
         level: float | None = 0.9,
         random_state: RandomState = None,
-        bound_seconds: float = BOUND_SECONDS,
     ) -> Answer:
         """Answer a question written in the query language.
 
@@ -583,9 +581,6 @@ class LowRankPMF:
             draws.
         random_state : int, Generator or None
             Seed, or source, of the randomness.
-        bound_seconds : float
-            Time for the range of the answer, where the model is from tables; what is not found by
-            then is an outer bound. 0 for no range.
 
         Returns
         -------
@@ -615,7 +610,7 @@ class LowRankPMF:
         >>> print(p.ask("MI(smoke; bronc)", bits=True))
         MI(smoke; bronc) = 0.06665 bits
         """
-        return ask(self, text, bits, level, random_state, bound_seconds)
+        return ask(self, text, bits, level, random_state)
 
     def sample(
         self,

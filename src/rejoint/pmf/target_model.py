@@ -15,7 +15,6 @@ from rejoint.io.model_file import SavedModel, read_saved, write_model
 from rejoint.language.bind import BoundQuery, bind
 from rejoint.language.query import Query
 from rejoint.pmf.answer import Answer
-from rejoint.pmf.answer_basis import BOUND_SECONDS
 from rejoint.pmf.ask import (
     RandomState,
     answer_of_table,
@@ -293,7 +292,6 @@ class TargetModel:
         bits: bool = False,
         level: float | None = 0.9,
         random_state: RandomState = None,
-        bound_seconds: float = BOUND_SECONDS,
     ) -> Answer:
         """Answer a question in the query language.
 
@@ -305,7 +303,7 @@ class TargetModel:
 
         Parameters
         ----------
-        text, bits, level, random_state, bound_seconds
+        text, bits, level, random_state
             As for :meth:`LowRankPMF.ask`.
 
         Returns
@@ -327,7 +325,7 @@ class TargetModel:
         reason = self._reason_for_joint(bound)
         if reason is None:
             return self._ask_ensemble(bound)
-        answer = ask(self.pmf, text, bits, level, random_state, bound_seconds)
+        answer = ask(self.pmf, text, bits, level, random_state)
         names = ", ".join(self.targets)
         note = (
             f"The joint model answers, because {reason}; the models that predict {names} answer "

@@ -9,9 +9,10 @@ distances  distances between two mixtures, and pairs of their classes
 Ranges of answers over all joints that have given tables:
 
 answer_bounds   the range of an answer; which program is solved
+table_limits    what tables say about cells
 junction_tree   cliques of variables that replace the joint
-cell_program    what tables say about cells, and the linear program over the cells of cliques
-interior_point  the interior-point method whose normal matrix is read off margins
+cell_program    the linear program over the cells of cliques
+witness         a joint that nearly has tables which contradict each other
 
 The model is ``P(x_1..x_N) = sum_f w_f prod_n A_n[x_n, f]``: `weights` is ``w`` (F,), `factors`
 holds the ``A_n`` (I_n, F). Evidence on variable n is a likelihood ``l`` (I_n,), nonnegative: an

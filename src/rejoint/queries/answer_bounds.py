@@ -7,51 +7,41 @@ Where the program is still too large, the range over joints of fewer variables i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, isfinite, nan, prod
-from time import monotonic
+from math import inf, isfinite, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rejoint.arrays import FloatArray, parts_of, sum_to
-from rejoint.queries.cell_program import (
-    HIGHS_CELLS,
-    CellProgram,
-    InfeasibleError,
-    OutOfTimeError,
+from rejoint.arrays import FloatArray
+from rejoint.queries.cell_program import CellProgram, InfeasibleError, UnsolvedError
+from rejoint.queries.junction_tree import JunctionTree
+from rejoint.queries.table_limits import (
     TableLimits,
     agree,
-    drop_variables,
-    expect,
+    dependence,
     limits_of,
-    number_of_rows,
-    relevant,
+    with_margins,
 )
-from rejoint.queries.junction_tree import JunctionTree
+from rejoint.queries.witness import witness_slack
 from rejoint.text import cite, plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
-    from rejoint.marginals.moments import Moment
 
 Vectors = Mapping[int, FloatArray]
 
-#: Seconds that the bounds of one call may take by default.
-SECONDS = 10.0
-_LEAST_SECONDS = 0.5  # that an outer bound may take where no time is left
-_OUTER_SECONDS = 3.0  # that an outer bound is allowed: more variables hardly make it narrower
-_STEPS = 14  # of the interior-point method
-_RATIO_MINIMA = 4  # that one end of a ratio takes
-_MOST_CELLS = 2_000_000  # some 300 MB
-_MOST_ROWS = 5_000  # some 500 MB
-_ASKED_CELLS = 100_000  # of the table of all variables asked: more are bounded in part
-_PART_CELLS = 1_000
+#: Cells times rows of all programs of one call; one of 2 million takes .3 to 1 second.
+ALL_WORK = 4_000_000
+_LEAST_WORK = 30_000  # of one end, however many there are: 10 ms
+_SLACK_WORK = 400_000  # of the program of the least slack, which takes three times as long
+_LESS_WORK = 0.1  # times that of a program that could not be solved
+_MOST_CELLS = 2_000_000  # of a clique
 _FAILURES = 5  # variables in a row that make a program too large: then no further one is tried
 _ZERO = 1e-9  # probabilities below are zero
 _MORE_SLACK = 1.01  # times the least slack: at the least one, a program has hardly any inside
-_MARGIN_ORDER = 2  # variables of margins that have a slack of their own
 _OUTSIDE = 0.05  # probability that some cell of noisy tables is further off than the tolerance
 
 
@@ -91,11 +81,7 @@ class AnswerBounds:
 
 
 def bound_answer(
-    tables: "Marginals",
-    numerator: Vectors,
-    given: Vectors | None = None,
-    *,
-    seconds: float = SECONDS,
+    tables: "Marginals", numerator: Vectors, given: Vectors | None = None
 ) -> AnswerBounds:
     """Return the range of an expectation, or a ratio of two, over all joints with these tables.
 
@@ -108,8 +94,6 @@ def bound_answer(
     given : mapping from positions of variables to arrays, optional
         The denominator, ``E[prod_m v_m(x_m)]``. For a conditional probability the numerator
         includes the vectors of the condition.
-    seconds : float
-        Time for sharp bounds; an outer bound where it does not suffice.
 
     Examples
     --------
@@ -118,25 +102,23 @@ def bound_answer(
     >>> from rejoint import Marginals
     >>> tables = Marginals.from_tables({"a": {"yes": 50, "no": 50}, "b": {"yes": 50, "no": 50}})
     >>> yes = np.array([1.0, 0.0])
-    >>> found = bound_answer(tables, {0: yes, 1: yes})
-    >>> found.low, found.high, found.sharp
+    >>> both = bound_answer(tables, {0: yes, 1: yes})
+    >>> both.low, both.high, both.sharp
     (0.0, 0.5, True)
     >>> bound_answer(tables, {0: yes, 1: yes}, {1: yes}).high
     1.0
     """
-    return bound_answers(tables, [numerator], given, seconds=seconds)[0]
+    return bound_answers(tables, [numerator], given)[0]
 
 
 def bound_answers(
     tables: "Marginals",
     numerators: Sequence[Vectors],
     given: Vectors | Sequence[Vectors] | None = None,
-    *,
-    seconds: float = SECONDS,
 ) -> list[AnswerBounds]:
     """Return the ranges of several answers, with one condition or one each.
 
-    Programs are set up once for all numerators of the same variables.
+    The largest program that is solved is smaller where there are many answers.
 
     Parameters
     ----------
@@ -146,33 +128,32 @@ def bound_answers(
         One for each answer.
     given : mapping, or sequence of mappings, optional
         The denominator of all answers, or of each.
-    seconds : float
-        Time for all of them together.
 
     Examples
     --------
     >>> from rejoint import Marginals
     >>> tables = Marginals.from_tables({"a": {"yes": 20, "no": 80}, "b": {"yes": 70, "no": 30}})
     >>> cells = [{0: a, 1: b} for a in np.eye(2) for b in np.eye(2)]
-    >>> [(round(each.low, 6), round(each.high, 6)) for each in bound_answers(tables, cells)]
+    >>> [(round(b.low, 6), round(b.high, 6)) for b in bound_answers(tables, cells)]
     [(0.0, 0.2), (0.0, 0.2), (0.5, 0.7), (0.1, 0.3)]
     """
-    deadline = monotonic() + seconds
-    names, shape = tables.domain.names, tables.domain.shape
     conditions = given if isinstance(given, Sequence) else [given or {}] * len(numerators)
-    asked = [_Ratio.of(shape, *pair) for pair in zip(numerators, conditions, strict=True)]
-    limits = limits_of(tables)
-    ranges: dict[frozenset[int], _Range] = {}
-    found = []
-    for k, ratio in enumerate(asked):
-        if ratio.variables not in ranges:
-            used = relevant(limits, tables.moments, ratio.variables)
-            is_noisy = bool(tables.noisy)
-            known = bool(tables.counted.any())
-            ranges[ratio.variables] = _Range(shape, names, *used, ratio.variables, is_noisy, known)
-        share = (deadline - monotonic()) / (len(asked) - k)
-        found.append(ranges[ratio.variables].of(ratio, monotonic() + max(share, 0.0)))
-    return found
+    shape = tables.domain.shape
+    ratios = [_Ratio.of(shape, *pair) for pair in zip(numerators, conditions, strict=True)]
+    source = _Tables(tables)
+    while True:
+        is_open = [source.published(ratio) is None for ratio in ratios]
+        work = max(ALL_WORK // (2 * max(sum(is_open), 1)), _LEAST_WORK)
+        questions = {ratio.variables for ratio in ratios}
+        ranges = {asked: _Range(source, asked, work) for asked in questions}
+        try:
+            return [ranges[ratio.variables].of(ratio) for ratio in ratios]
+        except _ContradictionError:
+            source.relax()
+
+
+class _ContradictionError(Exception):
+    """Error raised where no joint has tables that agree on their margins."""
 
 
 @dataclass(frozen=True)
@@ -250,158 +231,172 @@ def _split(shape: Sequence[int], vectors: Vectors) -> tuple[float, dict[int, Flo
     return factor, kept
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Tables and moments of some variables, and how much work a program of them is."""
+def expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
+    """Return the expectation of a product of functions of single variables under a table."""
+    for n in subset:
+        table = np.tensordot(vectors[n], table, (0, 0)) if n in vectors else table.sum(axis=0)
+    return float(table)
 
-    limits: list[TableLimits]
-    moments: list["Moment"]
-    tree: JunctionTree
-    cells: int
-    rows: int
+
+class _Tables:
+    """The tables, and how far they may give way."""
+
+    def __init__(self, tables: "Marginals") -> None:
+        self.tables, self.shape = tables, tables.domain.shape
+        self.limits, self.moments = limits_of(tables), tables.moments
+        exact = [table for table in self.limits if table.is_exact]
+        self.is_relaxed = bool(tables.noisy) or not agree(exact, self.moments)
+
+    def relax(self) -> None:
+        """Let all cells give way."""
+        self.is_relaxed = True
+        self.__dict__.pop("constraints", None)
 
     @property
-    def seconds(self) -> float:
-        """About how long one minimum by the interior-point method takes."""
-        return _STEPS * (1.7e-11 * self.rows**3 + 2e-8 * self.rows**2 + 4e-7 * self.cells)
+    def exact(self) -> list[TableLimits]:
+        """The tables whose cells are known; none where all may give way."""
+        return [] if self.is_relaxed else [table for table in self.limits if table.is_exact]
+
+    @cached_property
+    def constraints(self) -> list[TableLimits]:
+        """The tables, with their margins where these have a slack of their own."""
+        return with_margins(self.limits) if self.is_relaxed else self.limits
+
+    def published(self, ratio: _Ratio) -> AnswerBounds | None:
+        """Return an answer that has no range: a constant, or one that an exact table gives."""
+        value = None
+        if not ratio.variables or not abs(ratio.factor) > 0:
+            value = ratio.factor
+        for table in self.exact if value is None else ():
+            if ratio.variables <= set(table.subset):
+                value = ratio.factor * ratio.of_table(table.subset, table.low)
+                break
+        if value is None:
+            return None
+        text = _IMPOSSIBLE if np.isnan(value) else _EVERY
+        return AnswerBounds(value, value, True, 0.0, text)
+
+    @cached_property
+    def slack(self) -> tuple[float, bool]:
+        """The slack of all tables together, and whether it is the least that there is."""
+        edges = [*(t.subset for t in self.constraints), *(m.variables for m in self.moments)]
+        tree = JunctionTree.of(self.shape, edges, _SLACK_WORK)
+        parts = self.constraints, self.moments
+        if tree.cells(self.shape) <= _SLACK_WORK:
+            program = CellProgram(self.shape, tree, *parts, is_relaxed=True)
+            if program.work <= _SLACK_WORK:
+                with suppress(UnsolvedError):
+                    return program.least_slack(), True
+        return witness_slack(self.shape, *parts), False
+
+    @cached_property
+    def tolerance(self) -> float:
+        """How many standard errors noisy cells may be off, all together, but for chance."""
+        from scipy.special import ndtri  # slow to import
+
+        if not (self.tables.noisy and self.tables.counted.any()):
+            return 0.0
+        cells = sum(table.low.size for table in self.constraints)
+        return float(ndtri(1.0 - _OUTSIDE / 2 / cells))
 
     @property
-    def fits(self) -> bool:
-        """Whether the program fits into memory."""
-        return self.cells <= _MOST_CELLS and self.rows <= _MOST_ROWS
+    def allowance(self) -> float:
+        """By how many spreads every cell may leave its limits."""
+        return max(_MORE_SLACK * self.slack[0] + 1e-9, self.tolerance) if self.is_relaxed else 0.0
+
+    def describe(self) -> tuple[float, str]:
+        """Return the allowance as a share of the total, and say what it is."""
+        if not self.is_relaxed:
+            return 0.0, ""
+        slack = self.allowance
+        most = slack * max((float(t.spread.max()) for t in self.constraints), default=0.0)
+        is_chance = slack <= self.tolerance
+        why = "are noisy" if self.tables.noisy else "contradict each other"
+        if self.tables.noisy and self.tolerance and not is_chance:
+            why = "are noisy and contradict each other"
+        reason = _CHANCE if is_chance else _LEAST if self.slack[1] else _ENOUGH
+        return most, _SLACK.format(why, most, slack, reason)
 
 
-@dataclass(eq=False)
 class _Range:
     """The joints with given tables, prepared for questions about some variables."""
 
-    shape: Sequence[int]
-    names: Sequence[str]
-    limits: list[TableLimits]
-    moments: list["Moment"]
-    asked: frozenset[int]
-    is_noisy: bool
-    has_records: bool
+    def __init__(self, tables: _Tables, asked: frozenset[int], work: float) -> None:
+        self.tables, self.asked, self.work = tables, asked, work
+        edges = [*(t.subset for t in tables.limits), *(m.variables for m in tables.moments)]
+        self.everything = asked.union(*edges)
+        self._programs: dict[frozenset[int], CellProgram | None] = {}
 
-    def __post_init__(self) -> None:
-        self.is_relaxed = False
-        self.is_relaxed = self.is_noisy or not agree(self._exact(self.limits), self.moments)
-        self._forget()
-
-    def _exact(self, limits: Iterable[TableLimits]) -> list[TableLimits]:
-        """Return the tables whose cells are known; none where all may give way."""
-        return [] if self.is_relaxed else [table for table in limits if table.is_exact]
-
-    def _forget(self) -> None:
-        self._programs: dict[frozenset[int], tuple[CellProgram, float]] = {}
-        self._parts: dict[frozenset[int], _Part] = {}
-
-    @property
-    def everything(self) -> frozenset[int]:
-        """All variables of the tables, and those asked about."""
-        edges = [*(table.subset for table in self.limits), *(m.variables for m in self.moments)]
-        return self.asked.union(*edges)
-
-    def of(self, ratio: _Ratio, deadline: float) -> AnswerBounds:
+    def of(self, ratio: _Ratio) -> AnswerBounds:
         """Return the range of one answer."""
-        if not ratio.variables or not abs(ratio.factor) > 0:
-            text = _IMPOSSIBLE if np.isnan(ratio.factor) else _EVERY
-            return AnswerBounds(ratio.factor, ratio.factor, True, 0.0, text)
-        published = self._published(ratio)
+        published = self.tables.published(ratio)
         if published is not None:
             return published
-        low, high, sharp, slack, text = self._solved(ratio, deadline)
+        low, high, sharp, slack, text = self._solve(ratio)
         low, high = (ratio.factor * _snap(end, ratio.ends()) for end in (low, high))
         if np.isnan(low):
             return AnswerBounds(nan, nan, True, slack, text)
         return AnswerBounds(min(low, high), max(low, high), sharp, slack, text)
 
-    def _published(self, ratio: _Ratio) -> AnswerBounds | None:
-        """Return the answer where one exact table holds all variables."""
-        for table in self._exact(self.limits):
-            if ratio.variables <= set(table.subset):
-                value = ratio.factor * ratio.of_table(table.subset, table.low)
-                text = _IMPOSSIBLE if np.isnan(value) else _EVERY
-                return AnswerBounds(value, value, True, 0.0, text)
-        return None
-
-    def _solved(self, ratio: _Ratio, deadline: float) -> tuple[float, float, bool, float, str]:
+    def _solve(self, ratio: _Ratio) -> tuple[float, float, bool, float, str]:
         """Return ends, whether they are sharp, slack, text."""
-        if prod(self.shape[n] for n in self.asked) > _ASKED_CELLS:
-            return self._by_parts(ratio, deadline)
-        everything, left = self.everything, deadline - monotonic()
-        # Later attempts must have time, too; the last one takes what it takes, a moment.
-        outer = min(left * 0.5, _OUTER_SECONDS)
-        attempts = [(everything, left * 0.75), (None, outer), (None, outer / 5), (None, 0.0)]
-        for kept, seconds in attempts:
+        if not self.fits(self.asked, self.work):
+            return self._by_parts(ratio)
+        for work in (self.work, _LESS_WORK * self.work):
+            kept = self._largest(work)
             try:
-                if kept is None:
-                    kept = self._near(ratio, seconds)
-                elif not self._is_quick(self._part(kept), ratio, seconds):
-                    continue
-                until = max(monotonic() + 2 * seconds, monotonic() + _LEAST_SECONDS)
-                until = min(until, max(deadline, monotonic() + _LEAST_SECONDS))
-                low, high, slack, said = self._ends(kept, ratio, until)
-            except OutOfTimeError:
+                low, high = self._ends(kept, ratio)
+            except UnsolvedError:
                 continue
-            if kept == everything:
-                return low, high, True, slack, f"{_SHARP} {said}".strip()
-            names = ", ".join(str(self.names[n]) for n in sorted(kept))
-            words = _OUTER.format(plural(len(kept), "variable"), names)
-            return low, high, False, slack, f"{words} {said}".strip()
+            if np.isnan(low):
+                return nan, nan, True, 0.0, _IMPOSSIBLE
+            slack, words = self.tables.describe()
+            if kept == self.everything:
+                return low, high, True, slack, f"{_SHARP} {words}".strip()
+            names = ", ".join(str(self.tables.tables.domain.names[n]) for n in sorted(kept))
+            text = _OUTER.format(plural(len(kept), "variable"), names)
+            return low, high, False, slack, f"{text} {words}".strip()
         return *ratio.ends(), False, 0.0, _NOTHING
 
-    def _by_parts(self, ratio: _Ratio, deadline: float) -> tuple[float, float, bool, float, str]:
+    def _by_parts(self, ratio: _Ratio) -> tuple[float, float, bool, float, str]:
         """Bound a question of too many variables by a product of fewer and extremes of the rest."""
         if any((v < 0).any() for v in (*ratio.above.values(), *ratio.below.values())):
             return *ratio.ends(), False, 0.0, _NOTHING
-        above, below = (
-            self._product_range(vectors, deadline) for vectors in (ratio.above, ratio.below)
-        )
+        above, below = (self._product_range(vectors) for vectors in (ratio.above, ratio.below))
         high = above.high / below.low if below.low > 0 else inf
         low = above.low / below.high if below.high > 0 else 0.0
         return low, high, False, max(above.slack, below.slack), above.text
 
-    def _product_range(self, vectors: Vectors, deadline: float) -> AnswerBounds:
+    def _product_range(self, vectors: Vectors) -> AnswerBounds:
         """Return an outer bound of an expectation of a product of nonnegative functions."""
-        kept: dict[int, FloatArray] = {}
-        cells = 1
+        part = _Range(self.tables, frozenset(), self.work)
         # The most informative ones: whose function is small for most levels.
         for n in sorted(vectors, key=lambda n: float((vectors[n] / vectors[n].max()).mean())):
-            cells *= self.shape[n]
-            if cells > _PART_CELLS:
+            larger = _Range(self.tables, part.asked | {n}, self.work)
+            if not larger.fits(larger.asked, self.work):
                 break
-            kept[n] = vectors[n]
-        part = replace(self, asked=frozenset(kept))
-        found = part.of(_Ratio(1.0, kept, {}), deadline)
-        low, high = _product_ends(vector for n, vector in vectors.items() if n not in kept)
-        text = _FEWER.format(plural(len(kept), "variable"))
-        return replace(found, low=found.low * low, high=found.high * high, text=text)
+            part = larger
+        bounds = part.of(_Ratio(1.0, {n: vectors[n] for n in part.asked}, {}))
+        low, high = _product_ends(v for n, v in vectors.items() if n not in part.asked)
+        text = _FEWER.format(plural(len(part.asked), "variable"))
+        return replace(bounds, low=bounds.low * low, high=bounds.high * high, text=text)
 
-    def _is_quick(self, part: _Part, ratio: _Ratio, seconds: float) -> bool:
-        """Return whether both ends can be expected within some seconds."""
-        if part.cells <= HIGHS_CELLS:
-            return True
-        minima = 2 if not ratio.below or self._knows(ratio.below) else 2 * _RATIO_MINIMA
-        return part.fits and minima * part.seconds <= seconds
+    def fits(self, kept: frozenset[int], work: float) -> bool:
+        """Return whether the program over some variables is no more work than this."""
+        program = self._program(kept)
+        return program is not None and program.work <= work
 
-    def _knows(self, vectors: Vectors) -> bool:
-        """Return whether an exact table holds these variables."""
-        return any(set(vectors) <= set(table.subset) for table in self._exact(self.limits))
-
-    def _near(self, ratio: _Ratio, seconds: float) -> frozenset[int]:
-        """Return the asked variables and those most dependent on them, as many as are quick."""
-        kept = self.asked
-        if not self._is_quick(self._part(kept), ratio, max(seconds, _LEAST_SECONDS)):
-            raise OutOfTimeError
-        failed = 0
+    def _largest(self, work: float) -> frozenset[int]:
+        """Return all variables, or the asked and those most dependent on them, as many as fit."""
+        if self.fits(self.everything, work):
+            return self.everything
+        kept, failures = self.asked, 0
         for n in self._by_dependence:
-            more = kept | {n}
-            if self._is_quick(self._part(more), ratio, seconds):
-                kept, failed = more, 0
+            if self.fits(kept | {n}, work):
+                kept, failures = kept | {n}, 0
             else:
-                failed += 1
-            if failed == _FAILURES:
+                failures += 1
+            if failures == _FAILURES:
                 break
         return kept
 
@@ -409,107 +404,66 @@ class _Range:
     def _by_dependence(self) -> list[int]:
         """The other variables, the most dependent on the asked ones first."""
         score = dict.fromkeys(self.everything - self.asked, 0.0)
-        for table in self.limits:
-            middle = np.where(np.isfinite(table.high), (table.low + table.high) / 2, table.low)
+        for table in self.tables.limits:
             for n in set(table.subset) - self.asked:
                 for q in self.asked & set(table.subset):
-                    score[n] = max(score[n], _dependence(table.subset, middle, n, q))
+                    score[n] = max(score[n], dependence(table, n, q))
         return sorted(score, key=lambda n: (-score[n], n))
 
-    def _ends(
-        self, kept: frozenset[int], ratio: _Ratio, deadline: float
-    ) -> tuple[float, float, float, str]:
-        """Return the ends over joints of some variables, the slack and what it is."""
-        below = ratio.below or None
+    def _ends(self, kept: frozenset[int], ratio: _Ratio) -> tuple[float, float]:
+        """Return the ends over joints of some variables; NaN if the condition is impossible."""
+        program = self._program(kept)
+        assert program is not None
+        slack = self.tables.allowance
         try:
-            program, slack = self._program(kept, deadline)
-            low, high = program.bounds(ratio.above, below, slack=slack, deadline=deadline)
+            return program.bounds(ratio.above, ratio.below or None, slack=slack)
         except InfeasibleError:
-            if below is not None and self._is_impossible(kept, ratio.below, deadline):
-                return nan, nan, 0.0, _IMPOSSIBLE
-            if self.is_relaxed:
-                raise OutOfTimeError from None  # the program is at the limits of rounding
-            self.is_relaxed = True
-            self._forget()
-            return self._ends(kept, ratio, deadline)
-        return low, high, *self._said(kept, slack)
-
-    def _is_impossible(self, kept: frozenset[int], below: Vectors, deadline: float) -> bool:
-        program, slack = self._program(kept, deadline)
+            pass
         try:
-            return program.bounds(below, slack=slack, deadline=deadline)[1] < _ZERO
+            if ratio.below and program.bounds(ratio.below, slack=slack)[1] < _ZERO:
+                return nan, nan
         except InfeasibleError:
-            return False
+            pass
+        if self.tables.is_relaxed:
+            raise UnsolvedError  # the program is at the limits of rounding
+        raise _ContradictionError(self.tables)
 
-    def _program(self, kept: frozenset[int], deadline: float) -> tuple[CellProgram, float]:
-        """Return the program over some variables, and its slack."""
+    def _program(self, kept: frozenset[int]) -> CellProgram | None:
+        """Return the program over some variables, without what does not matter."""
         if kept not in self._programs:
-            part = self._part(kept)
-            program = CellProgram(
-                self.shape, part.tree, part.limits, part.moments, is_relaxed=self.is_relaxed
-            )
-            slack = 0.0
-            if self.is_relaxed:
-                least = _MORE_SLACK * program.least_slack(deadline) + 1e-9
-                slack = max(least, self._tolerance(part.limits))
-            self._programs[kept] = program, slack
+            shape, is_relaxed = self.tables.shape, self.tables.is_relaxed
+            limits = self._within(kept)
+            exact = [] if is_relaxed else [table for table in limits if table.is_exact]
+            covered = [set(table.subset) for table in exact]
+            moments = [
+                moment
+                for moment in self.tables.moments
+                if kept.issuperset(moment.variables)
+                and not any(subset.issuperset(moment.variables) for subset in covered)
+            ]
+            edges = [*(t.subset for t in limits), *(m.variables for m in moments), self.asked]
+            tree = JunctionTree.of(shape, edges, _MOST_CELLS)
+            program = None
+            if _is_inside(tree, self.asked):  # else the tree is too large to be made
+                tree = tree.pruned(self.asked, covered)
+                if tree.cells(shape) <= self.work:
+                    limits = _inside(tree, limits, exact)
+                    moments = [m for m in moments if _is_inside(tree, m.variables)]
+                    program = CellProgram(shape, tree, limits, moments, is_relaxed=is_relaxed)
+            self._programs[kept] = program
         return self._programs[kept]
 
-    def _tolerance(self, limits: Sequence[TableLimits]) -> float:
-        """Return how many standard errors noisy cells may be off, all together, but for chance."""
-        from scipy.special import ndtri  # slow to import
-
-        if not (self.is_noisy and self.has_records):
-            return 0.0
-        cells = sum(table.low.size for table in limits)
-        return float(ndtri(1.0 - _OUTSIDE / 2 / cells))
-
-    def _said(self, kept: frozenset[int], slack: float) -> tuple[float, str]:
-        """Return the slack as a share, and say what it is."""
-        if not self.is_relaxed:
-            return 0.0, ""
-        limits = self._part(kept).limits
-        most = slack * max((float(table.spread.max()) for table in limits), default=0.0)
-        if not self.is_noisy:
-            return most, _SLACK.format(most)
-        if not self.has_records:
-            return most, _NOISE_UNKNOWN.format(most)
-        words = _NOISE if slack <= self._tolerance(limits) else _NOISE_AND_SLACK
-        return most, words.format(slack, most)
-
-    def _part(self, kept: frozenset[int]) -> _Part:
-        """Return what the tables say about some variables, without what does not matter."""
-        if kept not in self._parts:
-            limits, moments = self._within(kept)
-            edges = [*(t.subset for t in limits), *(m.variables for m in moments), self.asked]
-            tree = JunctionTree.of(self.shape, edges, _MOST_CELLS)
-            exact = self._exact(limits)
-            tree = tree.pruned(self.asked, [table.subset for table in exact])
-            limits = _inside(tree, limits, exact)
-            moments = [m for m in moments if _is_inside(tree, m.variables)]
-            known = [table.subset for table in self._exact(limits)]
-            limited = [t.subset for t in limits if self.is_relaxed or not t.is_exact]
-            rows = number_of_rows(self.shape, tree, known, limited)
-            self._parts[kept] = _Part(limits, moments, tree, tree.cells(self.shape), rows)
-        return self._parts[kept]
-
-    def _within(self, kept: frozenset[int]) -> tuple[list[TableLimits], list["Moment"]]:
-        moments = [moment for moment in self.moments if set(moment.variables) <= kept]
-        if self.is_relaxed:
-            return _with_margins(_restricted(self.limits, kept)), moments
-        exact = self._exact(self.limits)
-        others = _restricted([t for t in self.limits if not t.is_exact], kept)
-        free = [m for m in moments if not any(set(m.variables) <= set(t.subset) for t in exact)]
-        edges = [*(table.subset for table in others), *(m.variables for m in free)]
+    def _within(self, kept: frozenset[int]) -> list[TableLimits]:
+        """Return what the tables say about some variables."""
+        if self.tables.is_relaxed:
+            return [t for t in self.tables.constraints if kept.issuperset(t.subset)]
+        others = [table for table in self.tables.limits if not table.is_exact]
         # One table for each set of variables: those that share it agree.
-        holders = {tuple(n for n in table.subset if n in kept): table for table in exact}
-        left = []
-        for subset in drop_variables(holders, edges, self.asked):
-            table = holders.get(subset)
-            if table is None:
-                table = next(t for s, t in holders.items() if set(subset) <= set(s))
-            left.append(table.margin(subset))
-        return [*left, *others], free
+        holders = {
+            tuple(n for n in table.subset if n in kept): table for table in self.tables.exact
+        }
+        exact = [table.margin(subset) for subset, table in holders.items() if subset]
+        return [*exact, *_restricted(others, kept)]
 
 
 def _is_inside(tree: JunctionTree, variables: Iterable[int]) -> bool:
@@ -551,25 +505,6 @@ def _restricted(limits: Sequence[TableLimits], kept: frozenset[int]) -> list[Tab
     return inside
 
 
-def _with_margins(limits: Sequence[TableLimits]) -> list[TableLimits]:
-    """Return tables with their margins, each with its own spread, without repetitions."""
-    found: dict[tuple[object, ...], TableLimits] = {}
-    for table in limits:
-        found[table.subset, id(table)] = table
-        for subset in parts_of(table.subset, min(len(table.subset) - 1, _MARGIN_ORDER)):
-            margin = table.margin(subset)
-            found.setdefault((subset, margin.low.round(12).tobytes(), margin.records), margin)
-    return list(found.values())
-
-
-def _dependence(subset: Sequence[int], table: FloatArray, n: int, q: int) -> float:
-    """Return the total variation distance of two variables of a table from independence."""
-    pair = sum_to(table, subset, (n, q))
-    pair = pair / max(pair.sum(), 1e-300)
-    apart = np.outer(pair.sum(axis=1), pair.sum(axis=0))
-    return float(np.abs(pair - apart).sum() / 2)
-
-
 _EVERY = "Every joint with these tables gives this value."
 _SHARP = (
     "Sharp: joints with these tables give values between these ends, and both ends are reached."
@@ -581,21 +516,12 @@ _FEWER = (
     "Outer bound from {} of those asked: the range over all joints with these tables lies within "
     "these ends."
 )
-_NOTHING = "No bound was found in time: these are the ends over all joints, with any tables."
+_NOTHING = "No bound was found: these are the ends over all joints, with any tables."
 _IMPOSSIBLE = "The condition has probability zero in every joint with these tables."
 _SLACK = (
-    "The tables contradict each other: a cell may differ from the published one by up to {:.2g} of "
-    "the total, the least with which a joint exists."
+    "The tables {}: a cell may differ from the published one by up to {:.2g} of the total ({:.3g} "
+    "standard errors), {}."
 )
-_NOISE = (
-    "The tables are noisy: each cell may differ by {:.3g} standard errors (at most {:.2g} of the "
-    "total), which all cells of a sample stay within with 95 % probability."
-)
-_NOISE_AND_SLACK = (
-    "The tables are noisy and contradict each other: each cell may differ by {:.3g} standard "
-    "errors (at most {:.2g} of the total), the least with which a joint exists."
-)
-_NOISE_UNKNOWN = (
-    "The tables are noisy, and how many records they have is not known: a cell may differ by up to "
-    "{:.2g} of the total, the least with which a joint exists."
-)
+_CHANCE = "which all cells of a sample stay within with 95 % probability"
+_LEAST = "the least with which a joint exists"
+_ENOUGH = "with which a joint exists"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from rejoint.language.query import Name, Query
 from rejoint.messages import Message, join_messages
 from rejoint.pmf.answer import Answer
-from rejoint.pmf.answer_basis import BOUND_SECONDS
 from rejoint.pmf.ask import RandomState
 from rejoint.pmf.counts import Counts
 from rejoint.pmf.draws import Posterior
@@ -172,7 +171,6 @@ class FitResult:
         bits: bool = False,
         level: float | None = 0.9,
         random_state: RandomState = None,
-        bound_seconds: float = BOUND_SECONDS,
     ) -> Answer:
         """Answer a question by the best of what is counted and what the model says.
 
@@ -184,7 +182,7 @@ class FitResult:
 
         Parameters
         ----------
-        text, bits, level, random_state, bound_seconds
+        text, bits, level, random_state
             As for :meth:`LowRankPMF.ask`.
 
         Returns
@@ -202,8 +200,8 @@ class FitResult:
         In parentheses: 90 % interval of count and model together.
         The evidence has probability 0.4...
         """
-        how: dict[str, Any] = {"bits": bits, "level": level, "random_state": random_state}
-        return self.pmf.with_counts(self.counts).ask(text, **how, bound_seconds=bound_seconds)
+        pmf = self.pmf.with_counts(self.counts)
+        return pmf.ask(text, bits=bits, level=level, random_state=random_state)
 
     def save(
         self,
