@@ -64,14 +64,9 @@ class Policy:
     seed_share: float = 0.5
     # EM steps at each size of a growing model, which doubles.
     growth_steps: int = 5
-    # How far all starts are followed, then the better ones of them; the best ones are followed to
-    # the end. On nine random models (N = 5, I = 10, F = 5 to 15, M = 1,000 to 100,000) 20 starts
-    # found the best optimum of 40 in 86 % of cases by 1,280 passes; 60 passes of each start and
-    # then the best one alone found it in 72 % by 1,280, all to the end in 92 % by 3,320.
-    glimpse: Limits = field(default=Limits(max_steps=20, progress=1e-6, window=5, exact=-1.0))
-    explore: Limits = field(default=Limits(max_steps=60, progress=1e-6, window=5, exact=-1.0))
-    # Share of the starts before it that may be better than one that is followed further.
-    kept_starts: float = 1 / 3
+    # How far all starts are followed; those that at most one before them is better than are
+    # followed to the end.
+    explore: Limits = field(default=Limits(max_steps=30, progress=1e-6, window=5, exact=-1.0))
     # Cells x classes of a pass that is worth a thread for each start: smaller ones spend their
     # time in the interpreter, of which there is one; larger ones use threads themselves.
     threaded_pass: tuple[int, int] = (100_000, 20_000_000)
@@ -103,8 +98,6 @@ class Policy:
     modes: int = 6
     # Nats: modes that are less probable than the best by more are no starts of chains.
     mode_nats: float = 10.0
-    # Records a parameter from which chains move so little that they must start at a finished mode.
-    finished_mode_records_per_parameter: float = 100.0
     # Standard deviation of the proposals for log s, and share of the sweeps that propose them: on
     # 400 x 500 binary records proposals took four tenths of a sweep.
     concentration_stride: float = 0.5
@@ -202,7 +195,7 @@ class Policy:
     # Records for each class, at the least.
     records_per_class: float = 10.0
     # Cells x classes that the passes of a search go through at most, some 20 s of computing; and
-    # those of a rank on all folds beyond which the last folds are given up.
+    # those of ``mode_classes`` classes on all folds, of which there are fewer where it is more.
     search_cells: float = 6e10
     fold_cells: float = 3e9
     # What a pass costs beside the records, in cells: for each level of a class (random numbers and

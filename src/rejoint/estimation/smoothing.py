@@ -313,7 +313,7 @@ def brief_fit(data: Data, rank: int, warm: Model | None, session: Session, polic
     """Some steps with a prior: from the fit of another time, or from the better of two starts."""
     em = Em(prior=first_prior(data, policy), policy=policy)
     if warm is not None:
-        return run(replace(em, limits=policy.glimpse), data, warm, session).model
+        return run(replace(em, limits=policy.explore), data, warm, session).model
     starts = [independence(data)]
     if rank > 1:
         starts = [
