@@ -11,9 +11,8 @@ replaced by the EM step, from which descent is certain. (Anderson mixing of EM s
 passes.)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -107,8 +106,8 @@ class Em:
         policy, layout = self.policy, problem.layout
         slope = gradient(layout, state)
         move = acceleration.direction(slope, 1.0 / scaling(state.counts), state.memory)
-        early = state.passes <= policy.early_passes
-        most = policy.early_move if early else policy.largest_move
+        most, early = policy.early_moves
+        most = most if state.passes <= early else policy.largest_move
         move = np.clip(move, -most, most)  # logits near a bound ask for any length
         promised, share = float(np.vdot(slope, move)), 1.0
         passes = state.passes
@@ -128,28 +127,14 @@ class Em:
     def move(self, layout: Layout, state: EmState, move: FloatArray) -> Model:
         """The model after a move of its logits."""
         model = rescale(layout, np.maximum(state.model.stacked, 1e-300) * np.exp(move))
-        if state.passes > self.policy.careful_passes:
+        small, careful = self.policy.small_counts
+        if state.passes > careful:
             return model
         counts = state.counts
         sums = np.maximum(layout.sums(counts[1:]), 1e-300)
         totals = np.vstack([np.full_like(counts[:1], counts[0].sum()), layout.expand(sums)])
-        least = np.minimum(self.policy.small_count, counts) / totals
+        least = np.minimum(small, counts) / totals
         return rescale(layout, np.maximum(model.stacked, least))
-
-    def freeze(self, state: EmState) -> dict[str, Any]:
-        """A state as arrays and numbers, for a checkpoint."""
-        moves, changes = (np.array([pair[k] for pair in state.memory]) for k in (0, 1))
-        numbers = {name: getattr(state, name) for name in ("objective", "passes", "residual")}
-        arrays = {"counts": state.counts, "moves": moves, "changes": changes}
-        levels = list(state.model.layout.levels)
-        return {"levels": levels, "model": state.model.stacked, **arrays, **numbers}
-
-    def thaw(self, frozen: Mapping[str, Any]) -> EmState:
-        """The state that was frozen, to the last bit."""
-        rest = {name: frozen[name] for name in ("objective", "counts", "passes", "residual")}
-        model = Model.from_stacked(Layout(tuple(frozen["levels"])), frozen["model"])
-        memory = tuple(zip(frozen["moves"], frozen["changes"], strict=True))
-        return EmState(model, **rest, memory=memory)
 
     def look(self, problem: "Data", model: Model) -> tuple[float, FloatArray]:
         """One pass: the objective, and expected counts with the prior's added."""

@@ -287,13 +287,13 @@ def open_data(
         return
     seed = int(deepcopy(session.rng).integers(2**62))  # the same numbers as from records in memory
     with packed(source) as scan:
-        summary = summarize(scan, seed, session.report, session.checkpoint, policy)
+        summary = summarize(scan, seed, session.report, policy)
         if (records := summary.records) is not None:
             yield InMemory.of(records), records
             return
         scan = replace(scan, rows=summary.rows)
         yield (
-            Parted(scan.domain, scan.threads, scan, summary, session.checkpoint, session.report),
+            Parted(scan.domain, scan.threads, scan, summary, session.report),
             summary.observed,
         )
 
@@ -333,7 +333,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         known = [] if selection is None else start_at(selection.pmf, small, rank)
         starts = Starts(known, start_at(request.start, small, rank), n_init)
         if (labelled := request.labelled) is not None:
-            count = count_starts(small, rank, n_init, policy.fewest_starts, policy)
+            count = count_starts(small, rank, n_init, policy)
             starts = replace(starts, given=labelled.models(small, rank, count, session.rng))
         plan = selection.plan if selection is not None and isinstance(solver, Bayes) else None
         if plan is None:
@@ -466,9 +466,9 @@ def find_modes(
     em = solver if is_solver(solver) else Em(policy=policy)
     if has_prior:
         em = Em(prior=first_prior(small, policy), policy=policy)
-    fewest = max(policy.modes, solver.chains) if bayes else policy.fewest_starts
+    least = max(policy.modes, solver.chains) if bayes else 0
     asked = len(starts.given) or (None if bayes else starts.count)
-    count = count_starts(small, rank, asked, fewest, policy)
+    count = count_starts(small, rank, asked, policy, least)
     search = StartSearch(small, rank, session, policy, partial(result_of_search, data, policy))
     runs = search.explore(em, count, starts.known, starts.given)
     best, text, models = best_run(runs), describe_ends(small, runs, chains=bayes), list[Model]()
@@ -493,7 +493,7 @@ def good_models(runs: Sequence[Run], policy: Policy) -> list[Model]:
 def fit_representative(data: Data, start: Model, session: Session, policy: Policy) -> Modes:
     """Fit the most probable model of the rank, from the one that the search has found."""
     small = data.sample()
-    limits = Limits(policy.representative_steps, policy.polish_progress, exact=-1.0)
+    limits = replace(policy.polish, max_steps=policy.representative_steps)
     prior = make_prior(small, estimate_concentrations(small, start, policy))
     em = Em(prior, limits=limits, policy=policy)
     session.offer(partial(result_of_unfinished, data, em, session, policy))

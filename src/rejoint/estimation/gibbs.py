@@ -218,8 +218,8 @@ class Bayes:
 
 def pass_cells(data: "Data", rank: int, policy: Policy = DEFAULT) -> float:
     """Return the cost of a pass of a rank, in cells times classes of records."""
-    levels = policy.cells_per_level * data.layout.size
-    return (data.cells + levels) * rank + policy.cells_per_pass
+    each_level, each_pass = policy.pass_overhead
+    return (data.cells + each_level * data.layout.size) * rank + each_pass
 
 
 def child(rng: np.random.Generator) -> np.random.Generator:

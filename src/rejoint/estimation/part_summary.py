@@ -15,9 +15,9 @@ from rejoint.estimation.policy import Policy
 from rejoint.io.atomic import scratch_folder
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
-from rejoint.records.scan import Report, Scan, check_codes, pack_aside
+from rejoint.records.scan import Report, Scan, pack_aside
 from rejoint.records.survey_design import no_weight_error
-from rejoint.solver.checkpoint import Checkpoint, digest
+from rejoint.solver.checkpoint import digest
 
 #: Rows that are probed before records are merged, and the share of distinct ones beyond which
 #: merging does not pay.
@@ -219,18 +219,6 @@ def merge_blocks_to_fit(
     return ((codes, weight, keys),) if codes.nbytes + weight.nbytes <= budget // 2 else None
 
 
-def sample_size(variables: int, policy: Policy) -> int:
-    """Records of a sample that is good to start from, and quick to fit.
-
-    Examples
-    --------
-    >>> sample_size(20, Policy()), sample_size(1000, Policy())
-    (500000, 20000)
-    """
-    size = policy.sample_cells // max(variables, 1)
-    return int(np.clip(size, *policy.sampled_records))
-
-
 @contextmanager
 def packed(scan: Scan) -> Iterator[Scan]:
     """The scan, or a packed copy of one whose passes would cost more to read than to compute."""
@@ -241,34 +229,14 @@ def packed(scan: Scan) -> Iterator[Scan]:
         yield pack_aside(scan, folder)
 
 
-def summarize(
-    scan: Scan, seed: int, report: Report, checkpoint: Checkpoint, policy: Policy
-) -> PartSummary:
-    """Return the summary of all records, or what the checkpoint has of it."""
-    size = sample_size(len(scan.domain), policy)
-    names = ("rows", "mass", "totals", "keys", "codes", "weight", "cluster_keys")
-
-    def thaw(entry: dict[str, Any]) -> PartSummary:
-        found = {name: entry[name] for name in names}
-        check_codes(scan.domain, found["codes"])
-        patterns = entry.get("patterns")
-        return PartSummary(
-            scan.domain, **found, patterns=patterns, size=size, held=None, budget=scan.memory
-        )
-
-    before = checkpoint.parse("summary", thaw)
-    if before is not None:
-        return before
+def summarize(scan: Scan, seed: int, report: Report, policy: Policy) -> PartSummary:
+    """Return the summary of all records."""
+    cells = policy.sample_cells // max(len(scan.domain), 1)
+    size = int(np.clip(cells, *policy.sampled_records))
     below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
     look = partial(summarize_part, seed=seed, size=size, budget=scan.part_memory, below=below)
     parts = scan.map(look, report=lambda line: report(f"first look: {line}"))
-    summary = add_up(replace(part, budget=scan.memory) for part in parts)
-    if summary.held is None:
-        kept = {name: getattr(summary, name) for name in names}
-        if summary.patterns is not None:
-            kept["patterns"] = summary.patterns
-        checkpoint.put("summary", kept)
-    return summary
+    return add_up(replace(part, budget=scan.memory) for part in parts)
 
 
 def add_up(summaries: Iterable[PartSummary]) -> PartSummary:

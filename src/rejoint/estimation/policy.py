@@ -19,8 +19,8 @@ class Policy:
 
     Examples
     --------
-    >>> Policy().most_starts
-    30
+    >>> Policy().start_range
+    (3, 30)
     >>> import rejoint as rj
     >>> data = rj.datasets.asia().sample(200, random_state=0)
     >>> policy = Policy(explore=Limits(max_steps=5))
@@ -41,15 +41,12 @@ class Policy:
     em_memory: int = 20
     # Largest move of a logit.
     largest_move: float = 2.0
-    # The same in the first passes: long early moves lead to other maxima, and take more passes.
-    early_move: float = 0.2
-    # Passes that count as early.
-    early_passes: int = 20
-    # Expected count below which a probability falls no faster than under EM: one that a long move
-    # has taken to zero has no slope left to return by.
-    small_count: float = 0.3
-    # Passes for which that holds.
-    careful_passes: int = 60
+    # The same in the first passes, and how many these are: long early moves lead to other maxima,
+    # and take more passes.
+    early_moves: tuple[float, int] = (0.2, 20)
+    # Expected count below which a probability falls no faster than under EM, and passes for which
+    # that holds: one that a long move has taken to zero has no slope left to return by.
+    small_counts: tuple[float, int] = (0.3, 60)
     # Nats: rise of the log-likelihood over ten steps below which a fit has converged.
     em_nats: float = 1e-4
 
@@ -58,8 +55,7 @@ class Policy:
     # of their number. Of 40 starts of crowd labels 6 found the best optimum in 63 to 80 % of cases,
     # 20 in 99 %; "until the best two agree" in 48 to 94 %, since poor optima are popular.
     start_budget: int = 20_000_000
-    fewest_starts: int = 3
-    most_starts: int = 30
+    start_range: tuple[int, int] = (3, 30)
     # Share of a new class that is the record it grows from.
     seed_share: float = 0.5
     # EM steps at each size of a growing model, which doubles.
@@ -163,11 +159,9 @@ class Policy:
     # Diffusion times to try, from the one in the middle on, for a variable of 15 levels, and as the
     # square of their number for others; the standard deviation is the root of twice the time.
     smooth_times: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
-    # Folds to hold out, records beyond which one of them is enough, distinct records that are
-    # looked at, and classes of the fits that are compared, all at most.
+    # Folds to hold out, so many as hold ``judging_records``, and classes of the fits that are
+    # compared, both at most.
     smooth_folds: int = 3
-    one_fold_records: int = 2_000
-    smooth_rows: int = 5_000
     smooth_rank: int = 8
     # Ratio of the concentration of hidden columns: they must be sharper than what is observed, and
     # neighbors already hold them in place. Samples of 50 penguins, 100 workers and 50 irises (5
@@ -200,26 +194,21 @@ class Policy:
     fold_cells: float = 3e9
     # What a pass costs beside the records, in cells: for each level of a class (random numbers and
     # logarithms of gamma functions take some 130 ns), and in the interpreter.
-    cells_per_level: float = 400.0
-    cells_per_pass: float = 5e5
-    # Chains of a trial, their sweeps, and the sweeps that count for the ensemble: the first of
-    # them and the step to the next. A chain of sweeps costs half as much as steps of EM.
+    pass_overhead: tuple[float, float] = (400.0, 5e5)
+    # Chains of a trial, and the sweeps that count for the ensemble, the last of which ends a chain.
+    # A chain of sweeps costs half as much as steps of EM.
     trial_chains: int = 2
-    trial_sweeps: int = 25
     trial_kept: range = range(8, 25, 4)
-    # EM steps from the best end of a chain to the mode, and the relative rise over ten steps below
-    # which they end.
-    polish_steps: int = 12
-    polish_progress: float = 1e-5
+    # EM steps from the best end of a chain to the mode.
+    polish: Limits = field(default=Limits(max_steps=12, progress=1e-5, window=10, exact=-1.0))
     # Steps over all records from the mode of a fold to the model whose classes are looked at.
     representative_steps: int = 25
     # Standard errors below the best at which a smaller ensemble is as good.
     ensemble_errors: float = 0.5
-    # Largest rank from which classes are merged one by one, pairs that are tried, and EM steps of
-    # each and of the best. Of 8 random models 1 true rank is found without merging, 6 with it.
+    # Largest rank from which classes are merged one by one; pairs that are tried, and EM steps of
+    # each. Of 8 random models 1 true rank is found without merging, 6 with it.
     largest_merged: int = 50
-    merged_pairs: int = 2
-    merge_steps: tuple[int, int] = (4, 12)
+    merge_tries: tuple[int, int] = (2, 4)
 
     # -- Chains that answer where the rank is not given --------------------------------------------
     # Chains from random starts; one alone loses 0.05 to 0.21 nats per record on two sets.

@@ -44,11 +44,11 @@ SAME_NATS, NEAR_NATS = 0.1, 2.0
 OTHER_CLASSES = 0.1
 
 #: Makes a model to start from.
-Start = Callable[[Data], Model]
+Start = Callable[[InMemory], Model]
 
 
 def make_starts(
-    data: Data,
+    data: InMemory,
     rank: int,
     count: int,
     em: Em,
@@ -72,7 +72,9 @@ def make_starts(
     return starts[:count]
 
 
-def count_starts(data: Data, rank: int, asked: int | None, fewest: int, policy: Policy) -> int:
+def count_starts(
+    data: InMemory, rank: int, asked: int | None, policy: Policy, least: int = 0
+) -> int:
     """How many starts were asked for, or a budget allows for, by the values in distinct records.
 
     It does not depend on how the records are stored, so that neither does the fit.
@@ -80,10 +82,11 @@ def count_starts(data: Data, rank: int, asked: int | None, fewest: int, policy: 
     if asked:
         return asked
     values = data.level_totals.sum() * len(data.records.weight) / data.total
-    return int(np.clip(policy.start_budget // max(values * rank, 1), fewest, policy.most_starts))
+    fewest, most = policy.start_range
+    return int(np.clip(policy.start_budget // max(values * rank, 1), max(least, fewest), most))
 
 
-def given_model(data: Data, model: Model) -> Model:
+def given_model(data: InMemory, model: Model) -> Model:
     """The model, whatever the data."""
     return model
 
@@ -93,12 +96,12 @@ def independence(data: Data) -> Model:
     return Model(data.layout, np.ones(1), data.center[:, None])
 
 
-def random_model(data: Data, rank: int, rng: np.random.Generator) -> Model:
+def random_model(data: InMemory, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and columns drawn around each variable's own distribution."""
     return Model.draw(data.layout.split(data.center), rank, rng)
 
 
-def columns_around(data: Data, seeds: IntArray, blend: float) -> FloatArray:
+def columns_around(data: InMemory, seeds: IntArray, blend: float) -> FloatArray:
     """The levels of some records, blended with the variables' own distributions, (L, seeds)."""
     layout, codes = data.layout, data.records.table(seeds)
     seen = codes >= 0
@@ -126,7 +129,7 @@ def shared_labels(domain: Domain, rank: int) -> tuple[Level, ...]:
     return tuple(most) if shared else ()
 
 
-def model_from_votes(data: Data, rank: int, rng: np.random.Generator) -> Model:
+def model_from_votes(data: InMemory, rank: int, rng: np.random.Generator) -> Model:
     """A class for each label that the variables share, which holds the records that vote for it.
 
     The share of a record in a class is its share of votes for the label, and a little more. Where
@@ -213,14 +216,16 @@ known), not 2.
         labelled = self.records.take(known, self.records.weight[known])
         return model_of_shares(self.records, labelled, shares)
 
-    def models(self, data: Data, rank: int, count: int, rng: np.random.Generator) -> list[Model]:
+    def models(
+        self, data: InMemory, rank: int, count: int, rng: np.random.Generator
+    ) -> list[Model]:
         """Return copies of that model with random classes up to a rank; one if there are none."""
         count = count if rank > self.model.rank else 1
         center = data.layout.split(data.center)
         return [self.model.extend(rank, center, child(rng)) for _ in range(count)]
 
 
-def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
+def model_of_shares(data: InMemory, records: InMemory, shares: FloatArray) -> Model:
     """The model of records that are divided among classes, (M, F), one more like all in each."""
     layout, parts = data.layout, (records.weight[:, None] * shares).T
     counts = np.stack([records.reweight(part).level_totals for part in parts], axis=1)
@@ -229,7 +234,7 @@ def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
     return Model(layout, weights / weights.sum(), factors)
 
 
-def grown_model(data: Data, rank: int, em: Em, rng: np.random.Generator) -> Model:
+def grown_model(data: InMemory, rank: int, em: Em, rng: np.random.Generator) -> Model:
     """Grow a model by doubling its classes, with some steps at each size."""
     model = independence(data)
     while model.rank < rank:
@@ -243,7 +248,7 @@ def grown_model(data: Data, rank: int, em: Em, rng: np.random.Generator) -> Mode
 
 
 def widen(
-    data: Data, model: Model, rank: int, rng: np.random.Generator, policy: Policy = DEFAULT
+    data: InMemory, model: Model, rank: int, rng: np.random.Generator, policy: Policy = DEFAULT
 ) -> Model:
     """Add classes around records that the model has too few of.
 
@@ -262,7 +267,7 @@ def widen(
 
 
 def follow_start(
-    data: Data, start: Start, number: int, session: Session, key: str, *, solver: Any
+    data: InMemory, start: Start, number: int, session: Session, key: str, *, solver: Any
 ) -> Run:
     """Make a start and run a solver from there."""
     return run(solver, data, start(data), session, start=number, key=key)
@@ -275,7 +280,7 @@ class StartSearch:
     ``offer`` makes a result of the runs so far, for an interrupted fit.
     """
 
-    data: Data
+    data: InMemory
     rank: int
     session: Session
     policy: Policy = DEFAULT
@@ -341,7 +346,7 @@ class StartSearch:
 
 
 def fit_rank(
-    data: Data,
+    data: InMemory,
     rank: int,
     solver: Any,
     known: Sequence[Model],
@@ -350,12 +355,12 @@ def fit_rank(
     policy: Policy = DEFAULT,
 ) -> Run:
     """The best run from many starts."""
-    count = count_starts(data, rank, n_init, policy.fewest_starts, policy)
+    count = count_starts(data, rank, n_init, policy)
     runs = StartSearch(data, rank, session, policy).explore(solver, count, known)
     return runs[best_run(runs)]
 
 
-def describe_ends(data: Data, runs: Sequence[Run], chains: bool = False) -> str:
+def describe_ends(data: InMemory, runs: Sequence[Run], chains: bool = False) -> str:
     """Compare the optima that runs reached, all by the same solver; ``chains`` if n_init is theirs.
 
     Where one start alone, of several, found the best of clearly different optima, this is remarked.
@@ -402,7 +407,7 @@ def describe_ends(data: Data, runs: Sequence[Run], chains: bool = False) -> str:
     return said
 
 
-def share_moved(data: Data, model: Model, other: Model) -> float:
+def share_moved(data: InMemory, model: Model, other: Model) -> float:
     """Share of the records in other classes under another model, classes matched as fits best.
 
     Examples

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from rejoint.estimation.data import Data
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import Policy
 from rejoint.estimation.priors import first_prior
@@ -32,7 +32,7 @@ def information_criteria(
     return {name: -2.0 * log_likelihood + each * parameters for name, each in prices.items()}
 
 
-def relative_entropy(data: Data, model: Model) -> tuple[float, float]:
+def relative_entropy(data: InMemory, model: Model) -> tuple[float, float]:
     """Log-likelihood of a model, and how certain it is of the classes of the records.
 
     The second is ``1 - H / (n log F)``, where ``H`` adds up the entropies of the classes of the
@@ -75,7 +75,13 @@ class InformationCriterion(RankCriterion):
     """
 
     def __init__(
-        self, criterion: str, data: Data, solver: Any, n_init: int | None, cap: int, policy: Policy
+        self,
+        criterion: str,
+        data: InMemory,
+        solver: Any,
+        n_init: int | None,
+        cap: int,
+        policy: Policy,
     ) -> None:
         name = "aBIC" if criterion == "abic" else criterion.upper()
         measure = CriterionText(name, "2", f"2 in {name}", -2.0 * data.total)
@@ -125,7 +131,7 @@ class EvidenceBound(InformationCriterion):
         return bound / data.total
 
 
-def brief_em(data: Data, policy: Policy) -> Em:
+def brief_em(data: InMemory, policy: Policy) -> Em:
     """EM with a prior, precise enough to tell ranks apart."""
     even = -data.expect(independence(data)).log_likelihood
     limits = Limits(500, progress=policy.rank_nats / max(even, 1.0), window=10, exact=-1.0)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import entr
 
 from rejoint.arrays import FloatArray
-from rejoint.estimation.data import Data
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.folds import Fold, make_folds
 from rejoint.estimation.gibbs import Bayes, Draw, pass_cells
@@ -144,10 +144,11 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
     if warm is not None and start.mode:
         starts.append(widen(learn, warm.mode, rank, rng, policy))
     sampler, ends, members = Bayes(policy=policy), list[Draw](), list[Model]()
+    length = policy.trial_kept[-1] + 1
     for k, model in enumerate(starts):
-        chain = islice(sampler.chain(learn, model, rng, first), policy.trial_sweeps)
+        chain = islice(sampler.chain(learn, model, rng, first), length)
         for sweep, draw in enumerate(chain):
-            session.report(f"part {number + 1}, sweep {sweep + 1} of {policy.trial_sweeps}")
+            session.report(f"part {number + 1}, sweep {sweep + 1} of {length}")
             # As many chains at every rank: an ensemble of more would look better by that alone.
             if start.ensemble and k < policy.trial_chains and sweep in policy.trial_kept:
                 members.append(draw.mean)
@@ -159,8 +160,7 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
     concentrations = np.median([end.concentrations for end in ends], axis=0)
     if not start.mode:
         return Trial(ends[0].mean, none, logs, concentrations, tuple(members))
-    limits = Limits(policy.polish_steps, policy.polish_progress, window=10, exact=-1.0)
-    em = Em(make_prior(learn, concentrations), limits=limits, policy=policy)
+    em = Em(make_prior(learn, concentrations), limits=policy.polish, policy=policy)
     best = min((end.mean for end in ends), key=lambda model: em.init(learn, model).objective)
     mode = run(em, learn, best).model
     return Trial(mode, judge.log_prob(mode), logs, concentrations, tuple(members))
@@ -279,7 +279,7 @@ class HeldOutSearch(RankCriterion):
 
     def __init__(
         self,
-        data: Data,
+        data: InMemory,
         session: Session,
         policy: Policy = DEFAULT,
         cells: float | None = None,
@@ -411,8 +411,8 @@ class HeldOutSearch(RankCriterion):
         above = [choice, *(r for r in tried if r > choice)][:2]
         top = max((r for r in above if r <= policy.largest_merged), default=choice)
         bottom = [1, 1, *(r for r in tried if r < choice)][-2]
-        few, more = policy.merge_steps
-        passes = ((policy.merged_pairs + 1) * few + more) * (top - bottom)
+        pairs, steps = policy.merge_tries
+        passes = ((pairs + 1) * steps + policy.polish.max_steps) * (top - bottom)
         middle = (top + bottom) // 2
         cells = passes * sum(pass_cells(fold.learn, middle, policy) for fold in self.folds)
         if cells > self.budget / 2 or top > policy.largest_merged or top <= bottom + 1:
@@ -483,7 +483,7 @@ def choose_anchors(
     return Anchors(weights[best], chosen * learn.total), reached
 
 
-def largest_rank(data: Data) -> int:
+def largest_rank(data: InMemory) -> int:
     """Largest rank of use: the joint needs no more, or each record has its own class."""
     cells, records = 1, size_of(data)
     for size in sorted(data.layout.levels)[:-1]:
@@ -491,7 +491,7 @@ def largest_rank(data: Data) -> int:
     return max(cells, 1)
 
 
-def size_of(data: Data) -> int:
+def size_of(data: InMemory) -> int:
     """Number of records; of copies, where weights count them."""
     if data.records.counts_copies:
         return int(data.total)
@@ -502,7 +502,7 @@ def size_of(data: Data) -> int:
 
 
 def merge_down(
-    data: Data, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
+    data: InMemory, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
 ) -> Iterator[Model]:
     """Models of one class less each, down to a rank: the cheapest pairs merged, then followed.
 
@@ -517,17 +517,15 @@ def merge_down(
     >>> [model.rank for model in merge_down(data, start, 2, prior)]
     [3, 2]
     """
-    few, more = (
-        Em(prior, limits=Limits(max_steps=steps, progress=progress, exact=-1.0), policy=policy)
-        for steps, progress in zip(policy.merge_steps, (0.0, policy.polish_progress), strict=True)
-    )
+    polish = Em(prior, limits=policy.polish, policy=policy)
+    brief = Em(prior, limits=Limits(policy.merge_tries[1], 0.0, exact=-1.0), policy=policy)
     while model.rank > bottom:
         candidates = [merge_pair(model, f, g) for f, g in cheapest_pairs(model, policy)]
         heavy = np.argsort(-model.weights, kind="stable")[:-1]
         candidates.append(model.take(np.sort(heavy)))
-        tried = [run(few, data, candidate) for candidate in candidates]
+        tried = [run(brief, data, candidate) for candidate in candidates]
         best = min(tried, key=lambda done: done.objective)
-        model = run(more, data, best.model).model
+        model = run(polish, data, best.model).model
         yield model
 
 
@@ -546,7 +544,7 @@ def cheapest_pairs(model: Model, policy: Policy = DEFAULT) -> list[tuple[int, in
     both = weights[first] + weights[second]
     mixed = (factors[:, first] * weights[first] + factors[:, second] * weights[second]) / both
     cost = both * entr(mixed).sum(axis=0) - own[first] - own[second]
-    order = np.argsort(cost, kind="stable")[: policy.merged_pairs]
+    order = np.argsort(cost, kind="stable")[: policy.merge_tries[0]]
     return [(int(first[k]), int(second[k])) for k in order]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.estimation.data import Data, InMemory
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.folds import draw_rows
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -167,7 +167,7 @@ not_applicable, missing_level
 
 
 def select_rank(
-    data: Data,
+    data: InMemory,
     ranks: Sequence[int] | None = None,
     *,
     criterion: Sequence[str] = ("heldout",),
@@ -209,7 +209,7 @@ def _first_of(found: Selection, other: Selection) -> Selection:
 
 def select_by(
     criterion: str,
-    data: Data,
+    data: InMemory,
     ranks: Sequence[int] | None,
     *,
     solver: Any,
@@ -254,7 +254,7 @@ def make_solver(solver: Any, default: str, policy: Policy) -> Any:
 
 
 def select_held_out(
-    data: Data,
+    data: InMemory,
     ranks: Sequence[int] | None,
     folds: int,
     *,
@@ -314,7 +314,7 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({int(rank) for rank in found}))
 
 
-def select_rank_one(data: Data, criterion: str) -> Selection:
+def select_rank_one(data: InMemory, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
     why = "there is one record"
     if size_of(data) > 1:
