@@ -202,13 +202,8 @@ def estimate(
     if not agreement:
         policy = replace(policy, agreement=False)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget)
-    asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
-    asked["budget"] = budget
-    if labelled is not None:
-        asked["start_labels"] = labelled.labels
-    kept, rng = open_checkpoint(
-        checkpoint, random_state, partial(fingerprint, source), policy=policy, **asked
-    )
+    known = partial(fingerprint, source)
+    kept, rng = open_checkpoint(checkpoint, random_state, known, **vars(request))
     with Progress(progress) as report, one_blas_thread():
         session = Session(rng, report, kept, executor)
         return interruptible(session, partial(_estimate, source, request, session), on_interrupt)
@@ -224,7 +219,7 @@ class Request:
     start: LowRankPMF | None = None
     n_init: int | None = None
     policy: Policy = DEFAULT
-    labelled: LabelledStart | None = None
+    start_labels: LabelledStart | None = None
     budget: float | None = None
 
 
@@ -332,7 +327,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     with session.convert(finished):
         known = [] if selection is None else start_at(selection.pmf, small, rank)
         starts = Starts(known, start_at(request.start, small, rank), n_init)
-        if (labelled := request.labelled) is not None:
+        if (labelled := request.start_labels) is not None:
             count = count_starts(small, rank, n_init, policy)
             starts = replace(starts, given=labelled.models(small, rank, count, session.rng))
         plan = selection.plan if selection is not None and isinstance(solver, Bayes) else None

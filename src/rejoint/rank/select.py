@@ -302,12 +302,9 @@ def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
 
 def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     """The ranks in order, each once."""
-    found = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else [ranks]
-    good = all(
-        isinstance(rank, int | np.integer) and not isinstance(rank, bool) and rank > 0
-        for rank in found
-    )
-    if not found or not good:
+    found = list(ranks) if isinstance(ranks, Sequence | np.ndarray) else [ranks]
+    whole = (isinstance(r, int | np.integer) and not isinstance(r, bool) and r > 0 for r in found)
+    if not found or not all(whole):
         raise ValueError(
             f"ranks must be whole numbers of at least 1, such as range(1, 9); got {cite(ranks)}."
         )
