@@ -6,7 +6,7 @@ good or better. All are cheap: a start is worth no more than the passes that fol
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -159,7 +159,7 @@ class LabelledStart:
         The class of each record, -1 where it is not known.
     """
 
-    records: InMemory
+    records: InMemory = field(compare=False)  # checkpoints know them by those of the fit
     labels: IntArray
 
     @classmethod

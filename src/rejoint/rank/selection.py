@@ -67,17 +67,13 @@ class AnswerPlan:
     @property
     def text(self) -> str:
         """Which model answers, in words."""
-        if self.kind == "ensemble":
-            return f"Answers come from chains of rank {self.rank}, started from random models."
-        if self.kind == "modes":
+        if self.kind == "mode":
             return (
-                f"Answers come from chains of rank {self.rank}, started from its most probable "
-                "models."
+                f"Answers come from the most probable model of rank {self.rank}, which predicts "
+                "better than chains; these give intervals."
             )
-        return (
-            f"Answers come from the most probable model of rank {self.rank}, which predicts better "
-            "than chains; these give intervals."
-        )
+        first = "random models" if self.kind == "ensemble" else "its most probable models"
+        return f"Answers come from chains of rank {self.rank}, started from {first}."
 
 
 #: Ranks that a sentence lists one by one at the most.
