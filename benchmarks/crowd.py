@@ -20,6 +20,7 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import Policy
 from rejoint.estimation.priors import first_prior
+from rejoint.solver import Limits
 
 Array = NDArray[np.float64]
 
@@ -113,7 +114,7 @@ def majority(answers: NDArray[np.int8], labels: int) -> NDArray[np.intp]:
 
 def best_of_40(data: InMemory, records: rj.Records, rank: int, seed: int) -> float:
     """The lowest objective of 40 starts that are all followed to the end."""
-    policy = Policy(kept_starts=(1.0, 1.0))
+    policy = Policy(explore=Limits(max_steps=2000, progress=1e-9, exact=-1.0))
     solver = Em(prior=first_prior(data, policy))
     found = rj.estimate(records, rank, solver, n_init=40, random_state=seed, policy=policy)
     return min(run.objective for run in found.starts)

@@ -11,7 +11,7 @@ from rejoint.estimation.data import InMemory, draw_classes
 from rejoint.estimation.folds import make_folds
 from rejoint.estimation.part_summary import merge_blocks_to_fit
 from rejoint.estimation.policy import Policy
-from rejoint.estimation.smoothing import Smoothed
+from rejoint.estimation.smoothing import smooth_levels
 from rejoint.model import Model
 from rejoint.records.survey_design import (
     DesignSums,
@@ -325,10 +325,10 @@ def test_smoothness_is_judged_by_whole_records():
 def test_smooth_columns_draw_fractions_in_full():
     frame = survey(200)
     r = rj.Records.of(frame[["a", "b"]], kinds={"a": "ordinal"}, survey_weight=frame["w"])
-    smooth = Smoothed.over(InMemory.of(r), (0,), 0.3, Policy())
+    smooth = smooth_levels(InMemory.of(r), (0,), 0.3, Policy())
     model = Model.of([0.4, 0.6], [np.full((3, 2), 1 / 3)] * 2)
     drawn = smooth.draw(model, np.random.default_rng(0))
-    np.testing.assert_allclose(drawn.levels[:3].sum(), smooth.base.level_totals[:3].sum())
+    np.testing.assert_allclose(drawn.levels[:3].sum(), smooth.level_totals[:3].sum())
 
 
 def test_records_of_fractions_are_not_merged_to_fit_into_memory():

@@ -72,7 +72,7 @@ def test_a_long_move_does_not_take_probabilities_to_zero():
     move[1, 0] = -20.0
     early = solver.move(data.layout, state, move)
     late = solver.move(data.layout, replace(state, passes=100), move)
-    least = Policy().small_count / state.counts[1:3, 0].sum()
+    least = Policy().small_counts[0] / state.counts[1:3, 0].sum()
     found = early.factors[0, 0]
     assert found == pytest.approx(least / (1 + least), rel=1e-6)  # the column sums to 1
     assert late.factors[0, 0] < 1e-6

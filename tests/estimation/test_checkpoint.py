@@ -15,9 +15,9 @@ from small_records import interrupted, ordinal, random_records
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Bayes, Em, Policy, Variational, estimate
+from rejoint.estimation import Bayes, Policy, Variational, estimate
 from rejoint.estimation.data import InMemory
-from rejoint.solver import Limits, checkpoint
+from rejoint.solver import checkpoint
 
 SHAPE = (3, 3, 3, 3)
 RECORDS = random_records(0, SHAPE, 300, rank=3, missing=0.1)
@@ -126,22 +126,6 @@ def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent
     estimate(data, **options, random_state=0)
     # What is there is not computed anew, but for the merging of classes while a rank is chosen.
     assert len(calls) < len(fresh) * (0.75 if name == "auto" else 0.5)
-
-
-def test_a_pass_is_resumed_in_the_middle(tmp_path, monkeypatch):
-    """Of six parts the first three were done: they are not read again."""
-    solver = Em(limits=Limits(max_steps=3, exact=-1.0))
-    start = estimate(RECORDS, 2, "map", n_init=1, random_state=0).pmf
-    options = {"rank": 2, "solver": solver, "start": start, "random_state": 0}
-    expected = estimate(scanned(), **options)
-    path = tmp_path / "fit.checkpoint"
-    press = Press(monkeypatch, kernels, "class_pass")
-    press.at(6 + 4)
-    result = interrupted(estimate, scanned(), **options, checkpoint=path)
-    assert "interrupted" in result.stop
-    calls = press.at(10**9)
-    assert_same(estimate(scanned(), **options, checkpoint=path), expected)
-    assert len(calls) == 3 + 2 * 6 + 1  # one over the sample, to compare its tables
 
 
 CHILD = """

@@ -12,10 +12,10 @@ from small_records import random_records, random_start
 import rejoint as rj
 from rejoint.estimation import Bayes, Policy
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.estimate import NEGLIGIBLE_NATS, Fit, drop_empty
+from rejoint.estimation.estimate import NEGLIGIBLE_NATS, Modes, drop_empty, drop_negligible
 from rejoint.estimation.policy import DEFAULT
 from rejoint.model import Layout, Model
-from rejoint.solver.session import Session
+from rejoint.solver.solver import Run, Stop
 
 LAYOUT = Layout((2, 3))
 
@@ -153,19 +153,23 @@ def test_a_class_that_the_records_need_stays_however_small():
     """Far from a maximum a small weight may stand for whole records: only class 2 allows "y"."""
     records = rj.Records.of({"a": ["x"] * 30 + ["y"] * 5, "b": ["u"] * 30 + ["v"] * 5})
     factors = [np.array([[1.0, 0.0], [0.0, 1.0]])] * 2
-    fit = Fit(InMemory.of(records), InMemory.of(records), 2, Session(np.random.default_rng(0)))
     model = Model.of([1 - 1e-4, 1e-4], factors)
-    kept, value, dropped = fit.drop_negligible(model, None, False)
+    kept, value, dropped = drop_negligible(InMemory.of(records), modes_of(model), DEFAULT)
     assert kept.rank == 2
     assert dropped == ""
     assert value == pytest.approx(30 * np.log(1 - 1e-4) + 5 * np.log(1e-4))
 
 
+def modes_of(model, stop=Stop.PROGRESS, value=None):
+    run = Run(model, 0.0, 0.0, np.nan, stop)
+    return Modes([run], run, log_likelihood=value)
+
+
 def test_an_interrupted_fit_takes_no_further_pass():
-    data = InMemory.of(random_records(0, (2, 3), 50))
-    fit = Fit(SimpleNamespace(size=50.0), data, 2, Session(np.random.default_rng(0)))
     model = Model(LAYOUT, np.array([1 - 1e-4, 1e-4]), random_factors(2))
-    assert fit.drop_negligible(model, -7.0, True)[1:] == (-7.0, "")
+    without_passes = SimpleNamespace(size=50.0)
+    modes = modes_of(model, Stop.INTERRUPTED, -7.0)
+    assert drop_negligible(without_passes, modes, DEFAULT)[1:] == (-7.0, "")
 
 
 @pytest.mark.parametrize("solver", ["map", Bayes(chains=2, burn_in=10, draws=10, thin=1)])

@@ -11,7 +11,7 @@ from small_records import ordinal as ordinal_domain
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, estimate
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.smoothing import Smoothed, heat_kernel, smooth_variables
+from rejoint.estimation.smoothing import heat_kernel, smooth_levels, smooth_variables
 from rejoint.model import Model
 
 SHORT = Bayes(chains=2, burn_in=20, draws=20, thin=2)
@@ -48,7 +48,7 @@ def test_the_kernel_moves_to_neighbors_and_keeps_mass(time):
 
 def test_the_pass_has_the_gradient_of_its_likelihood():
     """``B dL/dB`` are the counts: checked by differences."""
-    data = Smoothed.over(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
+    data = smooth_levels(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
     model = random_start(1, SHAPE, 2)
     found = data.expect(model)
     for row, f in ((0, 0), (3, 1), (5, 0), (9, 1)):
@@ -62,14 +62,14 @@ def test_the_pass_has_the_gradient_of_its_likelihood():
 
 def test_without_time_the_data_are_as_they_were():
     plain = InMemory.of(random_records(0, SHAPE, 80))
-    smooth = Smoothed.over(plain, [0, 1, 2], 0.0)
+    smooth = smooth_levels(plain, [0, 1, 2], 0.0)
     model = random_start(1, SHAPE, 2)
     assert np.array_equal(smooth.expect(model).levels, plain.expect(model).levels)
     assert np.array_equal(smooth.concentration_unit, plain.concentration_unit)
 
 
 def test_steps_raise_the_likelihood():
-    data = Smoothed.over(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
+    data = smooth_levels(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
     state = Em().init(data, random_start(1, SHAPE, 2))
     for _ in range(60):
         before, state = state, Em().step(data, state)
@@ -77,13 +77,13 @@ def test_steps_raise_the_likelihood():
 
 
 def test_drawn_hidden_levels_are_those_expected():
-    data = Smoothed.over(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
+    data = smooth_levels(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
     factors = random_start(1, SHAPE, 2).factors
     counts = np.full((12, 2), 1e6)
-    drawn = data.draw_hidden(counts, factors, np.random.default_rng(0))
+    drawn = data.hidden.draw_counts(counts, factors, np.random.default_rng(0))
     assert np.array_equal(drawn[4:7], counts[4:7])  # the variable that is not smooth
     # Five standard deviations of a sum of some binomials of a million.
-    assert np.abs(drawn - data.hidden_counts(counts, factors)).max() < 5 * 2000
+    assert np.abs(drawn - data.hidden.share_counts(counts, factors)).max() < 5 * 2000
     assert drawn.sum() == counts.sum()
 
 
@@ -91,7 +91,7 @@ def test_draws_lie_around_the_observed_shares():
     """One class, one variable: the draws' mean level shares are near the observed ones."""
     codes = np.repeat(np.arange(5), [50, 150, 300, 150, 50]).astype(np.int16)[:, None]
     records = rj.Records(rj.Domain.of({"a": 5}), codes)
-    data = Smoothed.over(InMemory.of(records), [0], 0.2)
+    data = smooth_levels(InMemory.of(records), [0], 0.2)
     start = Model(data.layout, np.ones(1), np.full((5, 1), 0.2))
     draws = islice(gibbs_chain(data, start, np.random.default_rng(0)), 50, 450)
     mean = np.mean([data.observed(draw.model).factors[:, 0] for draw in draws], axis=0)

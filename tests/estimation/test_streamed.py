@@ -16,7 +16,7 @@ import rejoint as rj
 from rejoint.estimation import Em, Policy, estimate
 from rejoint.estimation.data import InMemory, Parted
 from rejoint.estimation.part_summary import add_up, summarize_part
-from rejoint.estimation.smoothing import Smoothed
+from rejoint.estimation.smoothing import smooth_levels
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)
@@ -99,8 +99,8 @@ def bumpy():
 
 def test_smooth_passes_and_steps_are_those_in_memory(bumpy):
     base = parted(rj.scan(bumpy, size=70))
-    data = Smoothed.over(base, [0, 3], 0.4)
-    whole = Smoothed.over(InMemory.of(bumpy), [0, 3], 0.4)
+    data = smooth_levels(base, [0, 3], 0.4)
+    whole = smooth_levels(InMemory.of(bumpy), [0, 3], 0.4)
     np.testing.assert_allclose(data.center, whole.center, rtol=1e-12)
     np.testing.assert_array_equal(data.concentration_unit, whole.concentration_unit)
     start = random_start(0, bumpy.domain.shape, 3)
@@ -109,7 +109,7 @@ def test_smooth_passes_and_steps_are_those_in_memory(bumpy):
     solver = Em(limits=Limits(max_steps=10, exact=-1.0))
     one, two = run(solver, data, start), run(solver, whole, start)
     np.testing.assert_allclose(one.factors, two.factors, atol=1e-8)  # rounding grows over steps
-    others = Smoothed.over(base, [0, 3], 0.8), Smoothed.over(base, [], 0.0)
+    others = smooth_levels(base, [0, 3], 0.8), smooth_levels(base, [], 0.0)
     assert len({each.fingerprint for each in (data, *others)}) == 3
 
 

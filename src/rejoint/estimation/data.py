@@ -1,16 +1,17 @@
 """Data: records as estimators see them, in memory or read in parts.
 
 Every estimator works by sums over records. :class:`InMemory` adds them up at once,
-:class:`Parted` part by part, so that the records need not fit into memory, and wrappers such as
-:class:`~rejoint.estimation.smoothing.Smoothed` change what is summed. An estimator never
-asks which kind of data it has.
+:class:`Parted` part by part, so that the records need not fit into memory. Where columns are
+smooth, models are of hidden levels (:class:`~rejoint.estimation.smoothing.HiddenLevels`), and
+counts of levels are shared out among these. An estimator never asks which kind of data it has.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property, partial, reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,11 @@ from rejoint.pmf.table_gap import TableGap
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords
-from rejoint.solver.checkpoint import Checkpoint, digest
+from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Report, report_nothing
+
+if TYPE_CHECKING:
+    from rejoint.estimation.smoothing import HiddenLevels
 
 #: Share of the cells up to which a pass over codes costs what departs from the most frequent ones.
 MOST_DEPARTING = 0.2
@@ -68,6 +72,8 @@ class Data(ABC):
 
     domain: Domain
     threads: int
+    #: Levels that models are of, where these are not the observed ones.
+    hidden: "HiddenLevels | None"
     #: What is known of records that are read again for each pass; None of those in memory.
     summary: PartSummary | None = None
 
@@ -77,9 +83,9 @@ class Data(ABC):
         """Weight of all records."""
 
     @property
+    @abstractmethod
     def size(self) -> float:
         """Number of records: their weight, or how many they are where they weigh less."""
-        return self.total
 
     @property
     @abstractmethod
@@ -91,55 +97,36 @@ class Data(ABC):
     def fingerprint(self) -> str:
         """Text that identifies these data."""
 
-    @abstractmethod
-    def expect(self, model: Model) -> Expected:
-        """Make one pass (E-step); the parameters need not be normalized."""
-
-    @abstractmethod
-    def draw(self, model: Model, rng: np.random.Generator) -> Expected:
-        """Make one pass that draws a class for each record; whole weights give whole counts."""
-
-    @abstractmethod
-    def sample(self) -> "Data":
-        """Records in memory to start from; the data themselves where they are in memory."""
-
-    def reporting(self, report: Report) -> "Data":
-        """Return data whose passes report how far they are; those in memory report nothing."""
-        return self
-
-    @property
-    @abstractmethod
-    def records(self) -> "InMemory":
-        """The underlying records, which must be in memory."""
-
     @property
     @abstractmethod
     def cells(self) -> int:
         """Number of cells that a pass visits; its cost is proportional to it."""
 
-    def with_records(self, records: "InMemory") -> "Data":
-        """Return the same data over other records in memory."""
-        raise TypeError(f"{type(self).__name__} is not over records in memory.")
+    @abstractmethod
+    def pass_records(self, model: Observed) -> Expected:
+        """Make one pass with a model of observed levels, which need not be normalized."""
 
-    def take(self, rows: NDArray[np.intp], weight: FloatArray) -> "Data":
-        """Return some of the records in memory, with other weights."""
-        return self.with_records(self.records.take(rows, weight))
+    @abstractmethod
+    def draw_records(self, model: Observed, rng: np.random.Generator) -> Expected:
+        """Make one pass that draws a class for each record; whole weights give whole counts."""
 
-    def reweight(self, weight: FloatArray) -> "Data":
-        """Return the records in memory of positive weight, with that weight."""
-        return self.with_records(self.records.reweight(weight))
+    @abstractmethod
+    def sample(self) -> "InMemory":
+        """Records in memory to start from; the data themselves where they are in memory."""
 
-    def observations(self) -> "Data":
-        """Return one row for each observation if weights do not count copies, else the data."""
-        return self.with_records(self.records.observations())
+    def expect(self, model: Model) -> Expected:
+        """Make one pass (E-step); the parameters need not be normalized."""
+        found = self.pass_records(self.observed(model))
+        return found if self.hidden is None else self.hidden.expect(found, model)
 
-    def merge(self) -> "Data":
-        """Return the same data with identical records merged."""
-        return self.with_records(self.records.merge())
+    def draw(self, model: Model, rng: np.random.Generator) -> Expected:
+        """Make one pass that draws a class for each record."""
+        found = self.draw_records(self.observed(model), rng)
+        return found if self.hidden is None else self.hidden.draw(found, model, rng)
 
-    def alone(self) -> "Data":
-        """Return the same data for one thread, to be used in parallel with others."""
-        return self.with_records(self.records.alone())
+    def reporting(self, report: Report) -> "Data":
+        """Return data whose passes report how far they are; those in memory report nothing."""
+        return self
 
     @cached_property
     def layout(self) -> Layout:
@@ -149,26 +136,21 @@ class Data(ABC):
     @cached_property
     def center(self) -> FloatArray:
         """Each variable's own distribution, half a record added to each level, (L,)."""
-        return self.layout.normalize(self.level_totals + 0.5)
+        totals = self.level_totals + 0.5
+        return self.layout.normalize(totals) if self.hidden is None else self.hidden.center(totals)
 
     @cached_property
     def concentration_unit(self) -> FloatArray:
         """Unit of the concentrations of priors: the numbers of levels, (N,)."""
-        return np.asarray(self.layout.levels, dtype=np.float64)
+        levels = np.asarray(self.layout.levels, dtype=np.float64)
+        return levels if self.hidden is None else levels * self.hidden.sharpness
 
     def observed(self, model: Model) -> Observed:
         """Return the model of the levels themselves, if it is not one already."""
-        return model if isinstance(model, Observed) else self.observe(model)
-
-    def observe(self, model: Model) -> Observed:
-        """Make the model of the levels themselves from that of the levels that are estimated."""
-        return Observed(model.layout, model.weights, model.factors)
-
-    def log_prob(self, model: Model) -> FloatArray:
-        """Log-probability of each record in memory."""
-        records, seen = self.records, self.observed(model)
-        parts = (seen.weights, seen.factors, self.layout.levels, self.threads)
-        return kernels.class_log_prob(records.codes, *parts)
+        if isinstance(model, Observed):
+            return model
+        factors = model.factors if self.hidden is None else self.hidden.observe(model.factors)
+        return Observed(model.layout, model.weights, factors)
 
     def error(self, objective: float) -> float:
         """Return NaN: the objective of a likelihood has no scale to compare with."""
@@ -198,6 +180,7 @@ class InMemory(Data):
     threads: int
     unmerged: BaseRecords | None = field(default=None, repr=False)
     cluster_keys: Keys | None = field(default=None, repr=False)
+    hidden: "HiddenLevels | None" = None
 
     @classmethod
     def of(cls, records: BaseRecords, threads: int | None = None) -> "InMemory":
@@ -227,7 +210,7 @@ class InMemory(Data):
     @cached_property
     def fingerprint(self) -> str:
         """Text that identifies these records."""
-        return digest("records", self.domain, self.codes, self.weight)
+        return digest("records", self.domain, self.codes, self.weight, self.hidden)
 
     @cached_property
     def total(self) -> float:
@@ -244,7 +227,7 @@ class InMemory(Data):
     def level_totals(self) -> FloatArray:
         """Weight of the records that hold each level, (L,)."""
         one = Model(self.layout, np.ones(1), np.ones((self.layout.size, 1)))
-        return self.expect(one).levels[:, 0]
+        return self.records.expect(one).levels[:, 0]
 
     @cached_property
     def cells(self) -> int:
@@ -255,18 +238,20 @@ class InMemory(Data):
         all_cells = int(self.codes.size)
         return all_cells if share > MOST_DEPARTING else round(share * all_cells) + len(self.codes)
 
-    @property
+    @cached_property
     def records(self) -> "InMemory":
-        """The data themselves."""
-        return self
+        """The records themselves, whose levels are the observed ones."""
+        return self if self.hidden is None else replace(self, hidden=None)
 
     def sample(self) -> "InMemory":
         """Return the data themselves, which hold all records."""
         return self
 
-    def with_records(self, records: "InMemory") -> "InMemory":
-        """Return the data of other records in memory."""
-        return records
+    def log_prob(self, model: Model) -> FloatArray:
+        """Log-probability of each record."""
+        seen = self.observed(model)
+        parts = (seen.weights, seen.factors, self.layout.levels, self.threads)
+        return kernels.class_log_prob(self.codes, *parts)
 
     def alone(self) -> "InMemory":
         """Return the same data for one thread, to be used in parallel with others."""
@@ -330,12 +315,12 @@ class InMemory(Data):
         found = self.codes[rows]
         return found.to_codes() if isinstance(found, SparseCodes) else np.asarray(found)
 
-    def expect(self, model: Model) -> Expected:
+    def pass_records(self, model: Observed) -> Expected:
         """Make one pass (E-step)."""
         parts = (model.weights, model.factors, self.layout.levels, self.threads)
         return Expected.of(kernels.class_pass(self.codes, self.weight, *parts))
 
-    def draw(self, model: Model, rng: np.random.Generator) -> Expected:
+    def draw_records(self, model: Observed, rng: np.random.Generator) -> Expected:
         """Make one pass that draws a class for each record."""
         return draw_classes(self.codes, self.weight, model, rng, self.threads)
 
@@ -417,13 +402,14 @@ class Parted(Data):
     threads: int
     scan: Scan = field(repr=False)
     summary: PartSummary = field(repr=False)
-    checkpoint: Checkpoint = field(default_factory=Checkpoint, repr=False)
     report: Report = report_nothing
+    hidden: "HiddenLevels | None" = None
 
     @cached_property
     def fingerprint(self) -> str:
         """Text that identifies these records."""
-        return digest(self.scan.stamp, self.layout, self.summary.rows, self.summary.totals)
+        known = self.summary.rows, self.summary.totals
+        return digest(self.scan.stamp, self.layout, *known, self.hidden)
 
     @property
     def total(self) -> float:
@@ -445,11 +431,6 @@ class Parted(Data):
         """Number of cells that a pass visits."""
         return self.summary.rows * len(self.domain)
 
-    @property
-    def records(self) -> InMemory:
-        """Raise an error: the records are not in memory."""
-        raise TypeError("These records are read part by part: take a sample().")
-
     def reporting(self, report: Report) -> "Parted":
         """Return data whose passes report how far they are."""
         return replace(self, report=report)
@@ -460,43 +441,18 @@ class Parted(Data):
 
     @cached_property
     def _sample(self) -> InMemory:
-        return InMemory.of(self.summary.sample)
+        return replace(InMemory.of(self.summary.sample), hidden=self.hidden)
 
-    def expect(self, model: Model) -> Expected:
+    def pass_records(self, model: Observed) -> Expected:
         """Make one pass over all parts."""
-        return self._add_up(partial(expect_part, model=model, threads=self.threads), model)
+        look = partial(expect_part, model=model, threads=self.threads)
+        return reduce(add, self.scan.map(look, 0, self.report))
 
-    def draw(self, model: Model, rng: np.random.Generator) -> Expected:
+    def draw_records(self, model: Observed, rng: np.random.Generator) -> Expected:
         """Make one pass that draws classes; the random numbers depend on seed and part."""
         seed = int(rng.integers(2**62))
-        return self._add_up(
-            partial(draw_part, model=model, seed=seed, threads=self.threads), model, seed
-        )
-
-    def _add_up(
-        self, look: Callable[..., Expected], model: Model, seed: int | None = None
-    ) -> Expected:
-        """Sums over all parts, numbered if there is a seed; an interrupted pass is resumed."""
-        kept = self.checkpoint
-        key = digest("pass", seed, self.fingerprint, model) if kept.active else ""
-        entry = kept.get(key) or {"parts": 0, "value": 0.0, "counts": 0.0 * model.stacked}
-        at = entry["parts"], Expected(entry["value"], entry["counts"])
-
-        def keep() -> None:
-            value, counts = at[1].log_likelihood, at[1].counts
-            kept.put(key, {"parts": at[0], "value": value, "counts": counts})
-
-        try:
-            for found in self.scan.map(look, at[0], self.report, numbered=seed is not None):
-                at = at[0] + 1, at[1] + found  # one assignment, which Ctrl-C cannot divide
-                if kept.due:
-                    keep()
-            kept.put(key, None)
-            key = ""
-        finally:
-            if key:
-                keep()
-        return at[1]
+        look = partial(draw_part, model=model, seed=seed, threads=self.threads)
+        return reduce(add, self.scan.map(look, 0, self.report, numbered=True))
 
 
 def expect_part(part: Records, model: Model, threads: int) -> Expected:

@@ -11,9 +11,8 @@ replaced by the EM step, from which descent is certain. (Anderson mixing of EM s
 passes.)
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -83,75 +82,57 @@ class Em:
         progress = self.policy.em_nats / max(abs(objective), 1.0)
         return replace(self, limits=replace(_LIMITS, progress=progress))
 
-    @property
-    def moves(self) -> int:
-        """Moves that the acceleration looks back on."""
-        return self.policy.em_memory if self.memory is None else self.memory
-
     def init(self, problem: "Data", model: Model) -> EmState:
         """State at a first model."""
-        return EmState(model, *self.look(problem, model), passes=1)
+        return EmState(model, *self.evaluate(problem, model), passes=1)
 
     def step(self, problem: "Data", state: EmState) -> EmState:
         """One quasi-Newton step, or one EM step where that fails or it is too early."""
-        if self.moves and state.passes > self.policy.plain_steps:
-            state, leapt = self.leap(problem, state)
-            if leapt:
+        memory = self.policy.em_memory if self.memory is None else self.memory
+        if memory and state.passes > self.policy.plain_steps:
+            before, state = state, self.quasi_newton_step(problem, state, memory)
+            if state.model is not before.model:
                 return state
         model = rescale(problem.layout, state.counts)
-        objective, counts = self.look(problem, model)
+        objective, counts = self.evaluate(problem, model)
         return moved_from(state, EmState(model, objective, counts, state.passes + 1))
 
-    def leap(self, problem: "Data", state: EmState) -> tuple[EmState, bool]:
-        """Try a quasi-Newton step, shortened at most twice; the state as it was if all fail."""
-        policy, layout = self.policy, problem.layout
+    def quasi_newton_step(self, problem: "Data", state: EmState, memory: int) -> EmState:
+        """Take a quasi-Newton step, shortened at most twice; the same model where all fail."""
+        policy, layout, counts = self.policy, problem.layout, state.counts
         slope = gradient(layout, state)
-        move = acceleration.direction(slope, 1.0 / scaling(state.counts), state.memory)
-        early = state.passes <= policy.early_passes
-        most = policy.early_move if early else policy.largest_move
+        # EM divides the gradient by the counts; small ones are raised a little.
+        scale = counts + 1e-2 * float(counts.mean()) + 1e-8
+        move = acceleration.direction(slope, 1.0 / scale, state.memory)
+        most, early = policy.early_moves
+        most = most if state.passes <= early else policy.largest_move
         move = np.clip(move, -most, most)  # logits near a bound ask for any length
-        promised, share = float(np.vdot(slope, move)), 1.0
-        passes = state.passes
+        promised, share, passes = float(np.vdot(slope, move)), 1.0, state.passes
         for _ in range(3 if promised < 0 else 0):
             model = self.move(layout, state, share * move)
-            objective, counts = self.look(problem, model)
+            objective, counts = self.evaluate(problem, model)
             passes += 1
             if objective <= state.objective + 1e-4 * share * promised:
                 after = EmState(model, objective, counts, passes)
-                memory = acceleration.remember(
-                    state.memory, share * move, gradient(layout, after) - slope, self.moves
-                )
-                return moved_from(state, replace(after, memory=memory)), True
+                change = gradient(layout, after) - slope
+                moves = acceleration.remember(state.memory, share * move, change, memory)
+                return moved_from(state, replace(after, memory=moves))
             share *= 0.3
-        return replace(state, passes=passes, memory=()), False
+        return replace(state, passes=passes, memory=())
 
     def move(self, layout: Layout, state: EmState, move: FloatArray) -> Model:
         """The model after a move of its logits."""
         model = rescale(layout, np.maximum(state.model.stacked, 1e-300) * np.exp(move))
-        if state.passes > self.policy.careful_passes:
+        small, careful = self.policy.small_counts
+        if state.passes > careful:
             return model
         counts = state.counts
         sums = np.maximum(layout.sums(counts[1:]), 1e-300)
         totals = np.vstack([np.full_like(counts[:1], counts[0].sum()), layout.expand(sums)])
-        least = np.minimum(self.policy.small_count, counts) / totals
+        least = np.minimum(small, counts) / totals
         return rescale(layout, np.maximum(model.stacked, least))
 
-    def freeze(self, state: EmState) -> dict[str, Any]:
-        """A state as arrays and numbers, for a checkpoint."""
-        moves, changes = (np.array([pair[k] for pair in state.memory]) for k in (0, 1))
-        numbers = {name: getattr(state, name) for name in ("objective", "passes", "residual")}
-        arrays = {"counts": state.counts, "moves": moves, "changes": changes}
-        levels = list(state.model.layout.levels)
-        return {"levels": levels, "model": state.model.stacked, **arrays, **numbers}
-
-    def thaw(self, frozen: Mapping[str, Any]) -> EmState:
-        """The state that was frozen, to the last bit."""
-        rest = {name: frozen[name] for name in ("objective", "counts", "passes", "residual")}
-        model = Model.from_stacked(Layout(tuple(frozen["levels"])), frozen["model"])
-        memory = tuple(zip(frozen["moves"], frozen["changes"], strict=True))
-        return EmState(model, **rest, memory=memory)
-
-    def look(self, problem: "Data", model: Model) -> tuple[float, FloatArray]:
+    def evaluate(self, problem: "Data", model: Model) -> tuple[float, FloatArray]:
         """One pass: the objective, and expected counts with the prior's added."""
         found = problem.expect(model)
         if self.prior is None:
@@ -178,12 +159,6 @@ def gradient(layout: Layout, state: EmState) -> FloatArray:
     head = counts[0].sum() * model.weights - counts[0]
     body = layout.expand(layout.sums(counts[1:])) * model.factors - counts[1:]
     return np.vstack([head, body])
-
-
-def scaling(counts: FloatArray) -> FloatArray:
-    """What EM divides the gradient by: the counts, small ones raised a little."""
-    least = 1e-2 * float(counts.mean()) + 1e-8
-    return counts + least
 
 
 def rescale(layout: Layout, counts: FloatArray) -> Model:

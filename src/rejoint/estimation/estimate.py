@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rejoint.arrays import BoolArray, FloatArray
+from rejoint.arrays import FloatArray
 from rejoint.check import check_positive_int, whole_or_auto
 from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
@@ -35,11 +35,12 @@ from rejoint.estimation.smoothing import TIME_LEVELS, Smooth, smooth_data, smoot
 from rejoint.estimation.starts import (
     LabelledStart,
     StartSearch,
-    compare_ends,
     count_starts,
+    describe_ends,
+    independence,
     random_model,
 )
-from rejoint.estimation.variational import Variational
+from rejoint.estimation.variational import estimate_concentrations
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, PythonOnly, join_messages, remark
 from rejoint.model import Model, Observed
@@ -54,7 +55,7 @@ from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
-from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted, promising
+from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted
 from rejoint.solver.session import Session, one_blas_thread
 from rejoint.solver.solver import Limits, Run, Stop, is_solver
 from rejoint.text import cite, plural
@@ -206,13 +207,8 @@ def estimate(
     if not agreement:
         policy = replace(policy, agreement=False)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget, counts)
-    asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
-    asked["budget"] = budget
-    if labelled is not None:
-        asked["start_labels"] = labelled.labels
-    kept, rng = open_checkpoint(
-        checkpoint, random_state, partial(fingerprint, source), policy=policy, **asked
-    )
+    known = partial(fingerprint, source)
+    kept, rng = open_checkpoint(checkpoint, random_state, known, **vars(request))
     with Progress(progress) as report, one_blas_thread():
         session = Session(rng, report, kept, executor)
         return interruptible(session, partial(_estimate, source, request, session), on_interrupt)
@@ -228,7 +224,7 @@ class Request:
     start: LowRankPMF | None = None
     n_init: int | None = None
     policy: Policy = DEFAULT
-    labelled: LabelledStart | None = None
+    start_labels: LabelledStart | None = None
     budget: float | None = None
     counts: bool = False
 
@@ -296,65 +292,67 @@ def open_data(
         return
     seed = int(deepcopy(session.rng).integers(2**62))  # the same numbers as from records in memory
     with packed(source) as scan:
-        summary = summarize(scan, seed, session.report, session.checkpoint, policy)
+        summary = summarize(scan, seed, session.report, policy)
         if (records := summary.records) is not None:
             yield InMemory.of(records), records
             return
         scan = replace(scan, rows=summary.rows)
         yield (
-            Parted(scan.domain, scan.threads, scan, summary, session.checkpoint, session.report),
+            Parted(scan.domain, scan.threads, scan, summary, session.report),
             summary.observed,
         )
 
 
 def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     """Choose rank, estimator and smoothness on records in memory, then fit all data."""
-    policy, plain = request.policy, data
-    smooth = smooth_variables(data.domain, request.smooth, request.solver)
+    policy, plain, asked = request.policy, data, whole_or_auto("rank", request.rank)
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else check_positive_int("n_init", request.n_init)
-    asked = whole_or_auto("rank", request.rank)
+    smooth = smooth_variables(data.domain, request.smooth, request.solver)
     choose_solver(data, 1 if asked == "auto" else asked, request)
     start_at(request.start, data.sample(), request.rank)
     check_memory(data, 1 if asked == "auto" else asked)
     most = policy.smooth_rank if asked == "auto" else asked
     data, policy, time = smooth_data(data, smooth, most, session, policy)
-    small, rank, selection = data.sample(), asked, None
-    said: list[str] = []
+    small, rank, selection, said = data.sample(), asked, None, list[str]()
     if rank == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank
 
         by_chains = request.solver in ("auto", "bayes") or isinstance(request.solver, Bayes)
-        with session.convert(partial(_result_of_selection, plain)):
+        with session.convert(partial(result_of_selection, plain)):
             selection = select_rank(
                 small, budget=request.budget, plan=by_chains, session=session, policy=policy
             )
             session.offer(lambda: selection)
         rank = selection.rank
-        said.append(selection.words + _looked_at(plain))
+        said.append(selection.words + describe_sample(plain))
     solver, why = choose_solver(data, rank, replace(request, policy=policy))
-    said.append(why)
-    if smooth:
-        said.append(describe_smoothing(time))
-    known = [] if selection is None else start_at(selection.pmf, small, rank)
-    given = start_at(request.start, small, rank)
-    plan = None if selection is None or not isinstance(solver, Bayes) else selection.plan
-    fit = Fit(data, small, rank, session, policy, n_init, known, given, plan)
-    if (labelled := request.labelled) is not None:
-        given = labelled.models(small, rank, fit.count_starts(), session.rng)
-        fit = replace(fit, given=given)
-    if isinstance(solver, Bayes):
-        if plan is not None and solver is not request.solver:
-            solver = fit.sampler(plan)
-        solver = solver if n_init is None else replace(solver, chains=n_init)
+    said += [why, describe_smoothing(time) if smooth else ""]
 
     def finished(result: FitResult) -> FitResult:
-        told = join_messages(said)
-        return replace(result, choice=told, selection=selection, policy=request.policy)
+        choice = join_messages(said)
+        return replace(result, choice=choice, selection=selection, policy=request.policy)
 
     with session.convert(finished):
-        return finished(fit.fit(solver))
+        known = [] if selection is None else start_at(selection.pmf, small, rank)
+        starts = Starts(known, start_at(request.start, small, rank), n_init)
+        if (labelled := request.start_labels) is not None:
+            count = count_starts(small, rank, n_init, policy)
+            starts = replace(starts, given=labelled.models(small, rank, count, session.rng))
+        plan = selection.plan if selection is not None and isinstance(solver, Bayes) else None
+        if plan is None:
+            modes = find_modes(data, rank, solver, starts, session, policy)
+        else:
+            modes = fit_representative(data, known[0], session, policy)
+        if small is not data:
+            modes = continue_on_all_data(data, solver, modes, session, policy)
+        if not isinstance(solver, Bayes):
+            return finished(make_result(data, modes, policy))
+        if plan is not None and solver is not request.solver and small is data:
+            solver = plan_chains(data, plan, policy)
+        solver = solver if n_init is None else replace(solver, chains=n_init)
+        return finished(draw_posterior(data, solver, modes, plan, session, policy))
 
 
 #: Classes that a forecast is made for where no rank is given.
@@ -370,18 +368,6 @@ def check_memory(data: Data, rank: int) -> None:
     """Raise an error where models of a rank do not fit into memory."""
     what = f"A fit of {plural(rank, 'class', 'classes')} to {plural(data.layout.size, 'level')}"
     Cost(fit_memory(data, rank)).check(what, "a smaller rank, or fewer levels, take less")
-
-
-def _result_of_selection(data: Data, selection: "Selection") -> FitResult | None:
-    """The result if the fit is interrupted while the rank is chosen."""
-    if selection is None or selection.pmf is None:
-        return None
-    pmf = selection.pmf.align(data.domain)
-    model, nothing = Model.of(pmf.weights, pmf.factors), float("nan")
-    only = Run(model, 0.0, nothing, nothing, Stop.INTERRUPTED)
-    fit = Fit(data, data.sample(), model.rank, Session(np.random.default_rng(0)), DEFAULT)
-    found = fit.result_of_search([only])
-    return replace(found, choice=selection.words, selection=selection)
 
 
 def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
@@ -430,37 +416,21 @@ def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Mode
     return [Model(data.layout, np.array(start.weights), factors)]
 
 
-def describe_smoothing(time: float) -> str:
-    """Describe how smooth the columns are.
-
-    Examples
-    --------
-    >>> describe_smoothing(0.4)
-    'Smoothed columns: the held-out likelihood chose a spread of 6% of the number of levels.'
-    """
-    if time == 0:
-        return "Columns are not smoothed: no spread that was tried raises the held-out likelihood."
-    share = np.sqrt(2 * time) / TIME_LEVELS
-    return (
-        f"Smoothed columns: the held-out likelihood chose a spread of {share:.0%} of the number of "
-        "levels."
-    )
-
-
-def _looked_at(data: Data) -> str:
-    """How many records the rank was chosen by, where not by all."""
-    if (summary := data.summary) is None:
-        return ""
-    drawn, rows = len(summary.keys), summary.rows
-    if drawn == rows or drawn < summary.size:  # all records, or all that hold a value
-        return ""
-    size = f"{drawn:,} of the {plural(rows, 'record')}"
-    return f" The rank was chosen on {size}, drawn at random."
+# --- the stages -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class FoundModes:
-    """What a stage of a fit has found.
+class Starts:
+    """Models to start at: ``known`` among others, ``given`` alone; and the number asked for."""
+
+    known: Sequence[Model] = ()
+    given: Sequence[Model] = ()
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class Modes:
+    """What a stage of a fit has reached.
 
     Parameters
     ----------
@@ -468,329 +438,254 @@ class FoundModes:
         What each start reached; none where only a given model was taken.
     best : Run
         The one of the representative model.
-    modes : sequence of Model
+    models : sequence of Model
         Where the next stage starts: passes over all data at the first one, chains at all.
+    text : str
+        What to say about it.
     concentrations : array, optional
         Concentrations of the prior that chains start with; by default the hyperprior's median.
-    em : solver, optional
-        What was run over all data.
-    more : str
-        What to say about it.
+    log_likelihood : float, optional
+        That of the representative model, where it is known.
     """
 
     runs: Sequence[Run]
     best: Run
-    modes: Sequence[Model] = ()
+    models: Sequence[Model] = ()
+    text: str = ""
     concentrations: FloatArray | None = None
-    em: Any = None
-    more: str = ""
+    log_likelihood: float | None = None
 
 
-@dataclass(frozen=True)
-class Fit:
-    """The fit of one rank: starts on records in memory, then passes over all data.
+def find_modes(
+    data: Data, rank: int, solver: Any, starts: Starts, session: Session, policy: Policy
+) -> Modes:
+    """Follow many starts on records in memory for a while, and the best ones to the end."""
+    small, streamed, bayes = data.sample(), data.sample() is not data, isinstance(solver, Bayes)
+    has_prior = solver == "map" or bayes
+    if streamed and starts.given and not has_prior:
+        nothing = float("nan")
+        start = Run(starts.given[0], nothing, nothing, nothing, Stop.INTERRUPTED)
+        return Modes([], start, starts.given)
+    # What goes on over all data starts at the most probable model of the sample.
+    has_prior = has_prior or streamed
+    em = solver if is_solver(solver) else Em(policy=policy)
+    if has_prior:
+        em = Em(prior=first_prior(small, policy), policy=policy)
+    least = max(policy.modes, solver.chains) if bayes else 0
+    asked = len(starts.given) or (None if bayes else starts.count)
+    count = count_starts(small, rank, asked, policy, least)
+    search = StartSearch(small, rank, session, policy, partial(result_of_search, data, policy))
+    runs = search.explore(em, count, starts.known, starts.given)
+    best, text, models = best_run(runs), describe_ends(small, runs, chains=bayes), list[Model]()
+    if has_prior:
+        # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
+        models = good_models(runs, policy)
+        concentrations = estimate_concentrations(small, runs[best].model, policy)
+        search.follow(Em(make_prior(small, concentrations), policy=policy), runs, [best])
+    if streamed:
+        models = [*starts.given, drop_empty(runs[best].model, policy)[0]]
+    return Modes(runs, runs[best], models, text)
 
-    Parameters
-    ----------
-    data : Data
-        All data.
-    small : Data
-        Records in memory to search on; ``data`` itself where it is in memory.
-    rank : int
-        Number of classes.
-    session : Session
-    policy : Policy
-    n_init : int, optional
-        Number of starts, or of chains.
-    known : list of Model
-        Models to start at, among others.
-    given : list of Model
-        Models to start at, and at no others.
-    plan : AnswerPlan, optional
-        What answers, as chosen with the rank; by default chains from modes of the rank.
+
+def good_models(runs: Sequence[Run], policy: Policy) -> list[Model]:
+    """Models nearly as probable as the best one, which comes first."""
+    best = best_run(runs)
+    limit = runs[best].objective + policy.mode_nats
+    others = [each for k, each in enumerate(runs) if k != best and each.objective <= limit]
+    return [each.model for each in (runs[best], *others)]
+
+
+def fit_representative(data: Data, start: Model, session: Session, policy: Policy) -> Modes:
+    """Fit the most probable model of the rank, from the one that the search has found."""
+    small = data.sample()
+    limits = replace(policy.polish, max_steps=policy.representative_steps)
+    prior = make_prior(small, estimate_concentrations(small, start, policy))
+    em = Em(prior, limits=limits, policy=policy)
+    session.offer(partial(result_of_unfinished, data, em, session, policy))
+    done = run(em, small, start, session)
+    if done.stop is Stop.STEPS:  # enough for a model to look at
+        done = replace(done, stop=Stop.EARLY)
+    return Modes([done], done, [done.model])
+
+
+def continue_on_all_data(
+    data: Data, solver: Any, modes: Modes, session: Session, policy: Policy
+) -> Modes:
+    """Take steps over data that are read again for each, from the model that the sample gave."""
+    em, concentrations = solver, None
+    if not is_solver(solver):  # which stops in proportion to the log-likelihood without classes
+        alone = data.observed(independence(data)).factors[:, 0]
+        size = max(-float(data.level_totals @ np.log(alone)), 1.0)
+        limits = Limits(2000, progress=policy.streamed_nats / size, window=10, exact=-1.0)
+        em = Em(limits=limits, policy=policy)
+    if solver == "map" or isinstance(solver, Bayes):
+        concentrations = estimate_concentrations(data.sample(), modes.best.model, policy)
+        em = replace(em, prior=make_prior(data, concentrations))
+    if modes.runs:
+        session.offer(partial(result_of_search, data, policy, modes.runs))
+    session.unfinished.clear()
+    session.offer(partial(result_of_unfinished, data, em, session, policy))
+    shown, reported = report_passes(data, session, "first pass")
+    done = run(em, shown, modes.models[0], reported)
+    value = em.penalty(done.model) - done.objective if isinstance(em, Em) else None
+    return Modes([done], done, [done.model], modes.text, concentrations, value)
+
+
+def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:
+    """Data whose passes report how far they are, after what the last step reported."""
+    report, last = session.report, [first]
+
+    def step(line: str) -> None:
+        last[0] = line
+        report(line)
+
+    shown = data.reporting(lambda line: report(f"{last[0]}; this pass {line}"))
+    return shown, session.reporting(step)
+
+
+def plan_chains(data: Data, plan: "AnswerPlan", policy: Policy) -> Bayes:
+    """Return the chains of a plan: 40 draws or so, from as many sweeps as its budget allows.
+
+    Chains from random starts keep the last 40 % of their sweeps, those from a mode 70 %.
     """
+    each = policy.chains * pass_cells(data, plan.rank, policy)
+    sweeps = int(np.clip(policy.chain_cells / each, *policy.chain_sweeps))
+    late = round((0.4 if plan.kind == "ensemble" else 0.7) * sweeps)
+    count = min(-(-40 // policy.chains), late + 1)
+    thin = max(round(late / max(count - 1, 1)), 1)
+    return Bayes(policy.chains, sweeps - 1 - (count - 1) * thin, count, thin, policy=policy)
 
-    data: Data
-    small: Data
-    rank: int
-    session: Session
-    policy: Policy = DEFAULT
-    n_init: int | None = None
-    known: Sequence[Model] = ()
-    given: Sequence[Model] = ()
-    plan: "AnswerPlan | None" = None
 
-    @property
-    def streamed(self) -> bool:
-        """Whether the data are read again for each pass."""
-        return self.small is not self.data
+def draw_posterior(
+    data: Data,
+    bayes: Bayes,
+    modes: Modes,
+    plan: "AnswerPlan | None",
+    session: Session,
+    policy: Policy,
+) -> FitResult:
+    """Draw from the posterior by chains that start at modes, or at random."""
 
-    def fit(self, solver: Any) -> FitResult:
-        """Search on the records in memory, continue on all data, and draw from the posterior."""
-        found = self.find_modes(solver) if self.plan is None else self.fit_representative()
-        if self.streamed:
-            found = self.continue_on_all_data(solver, found)
-        return self.draw(solver, found) if isinstance(solver, Bayes) else self.result(found)
+    def so_far(kept: Sequence[Draw]) -> FitResult:
+        when = f"after {plural(len(kept), 'posterior draw')}"
+        when = when if kept else "before there were posterior draws"
+        runs = [*modes.runs[:-1], replace(modes.runs[-1], stop=Stop.INTERRUPTED)]
+        stopped = replace(modes, runs=runs, text=f"Interrupted {when}.")
+        return make_result(data, stopped, policy, plan, kept)
 
-    # -- Search on records in memory ---------------------------------------------------------
-
-    def find_modes(self, solver: Any) -> FoundModes:
-        """Follow many starts for a while, and the best ones to the end."""
-        small, policy = self.small, self.policy
-        bayes = solver if isinstance(solver, Bayes) else None
-        # What goes on over all data starts at the most probable model of the sample.
-        has_prior = solver == "map" or bayes is not None
-        if self.streamed and self.given and not has_prior:
-            nothing = float("nan")
-            start = Run(self.given[0], nothing, nothing, nothing, Stop.INTERRUPTED)
-            return FoundModes([], start, self.given)
-        has_prior = has_prior or self.streamed
-        first = self.em(small) if has_prior else Em(policy=policy) if solver == "ml" else solver
-        starts = StartSearch(small, self.rank, self.session, policy, self.result_of_search)
-        runs = starts.explore(first, self.count_starts(bayes), self.known, self.given)
-        best, agreement = best_run(runs), compare_ends(small, runs)
-        if has_prior:
-            many = policy.finished_mode_records_per_parameter * small.layout.parameters(self.rank)
-            if bayes is not None and not self.streamed and small.total > many:
-                starts.finish(first, runs, best)
-            # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
-            limit = runs[best].objective + policy.mode_nats
-            good = [k for k, each in enumerate(runs) if k != best and each.objective <= limit]
-            modes = [runs[k].model for k in (best, *good)]
-            concentrations = estimate_concentrations(small, runs[best].model, policy)
-            starts.finish(self.em(small, concentrations), runs, best)
+    small, models, concentrations = data.sample(), modes.models, modes.concentrations
+    if plan is not None:
+        concentrations = plan.concentrations
+        search = StartSearch(small, plan.rank, session, policy)
+        if plan.start is None:
+            models = [random_model(small, plan.rank, session.rng) for _ in range(bayes.chains)]
         else:
-            ended = [k for k, each in enumerate(runs) if each.stop is not Stop.BEHIND]
-            for number in promising(runs, ended):
-                starts.finish(first, runs, number)
-            best, modes = best_run(runs), []
-        if self.streamed:
-            modes = [*self.given, drop_empty(runs[best].model, policy)[0]]
-        return FoundModes(runs, runs[best], modes, more=agreement.tell(chains=bayes is not None))
-
-    def em(self, data: Data, concentrations: FloatArray | None = None) -> Em:
-        """EM with a prior; of the hyperprior's median concentrations by default."""
-        if concentrations is None:
-            return Em(prior=first_prior(data, self.policy), policy=self.policy)
-        return Em(prior=make_prior(data, concentrations), policy=self.policy)
-
-    def count_starts(self, bayes: Bayes | None = None) -> int:
-        """How many starts to follow: likelihoods of latent classes have many local maxima."""
-        policy = self.policy
-        if self.given:
-            return len(self.given)
-        if bayes is None and self.n_init:
-            return self.n_init
-        fewest = policy.fewest_starts if bayes is None else max(policy.modes, bayes.chains)
-        return count_starts(self.small, self.rank, fewest, policy.most_starts, policy)
-
-    def fit_representative(self) -> FoundModes:
-        """Fit the most probable model of the rank, from the one that the search has found."""
-        small, (start, *_) = self.small, self.known
-        em = self.em(small, estimate_concentrations(small, start, self.policy))
-        limits = Limits(self.policy.representative_steps, self.policy.polish_progress, exact=-1.0)
-        self.session.offer(partial(self._offer_unfinished, em))
-        done = run(replace(em, limits=limits), small, start, self.session)
-        if done.stop is Stop.STEPS:  # enough for a model to look at
-            done = replace(done, stop=Stop.EARLY)
-        return FoundModes([done], done, [done.model])
-
-    # -- Passes over all data ----------------------------------------------------------------
-
-    def continue_on_all_data(self, solver: Any, found: FoundModes) -> FoundModes:
-        """Take steps over all data from the model that the sample gave."""
-        session, em, concentrations = self.session, solver, None
-        if not is_solver(solver):
-            em = Em(limits=self.streamed_limits(), policy=self.policy)
-        if solver == "map" or isinstance(solver, Bayes):
-            concentrations = estimate_concentrations(self.small, found.best.model, self.policy)
-            em = replace(em, prior=make_prior(self.data, concentrations))
-        if found.runs:
-            session.offer(lambda: self.result_of_search(found.runs))
-        session.unfinished.clear()
-        session.offer(partial(self._offer_unfinished, em))
-        data, reported = report_passes(self.data, session, "first pass")
-        done = run(em, data, found.modes[0], reported)
-        return FoundModes([done], done, [done.model], concentrations, em, found.more)
-
-    def _offer_unfinished(self, em: Any) -> FitResult | None:
-        """Make the result of a run that was interrupted, if it had begun."""
-        if (now := self.session.unfinished.get(0)) is None:
-            return None
-        return self.result(FoundModes([now], now, em=em))
-
-    def streamed_limits(self) -> Limits:
-        """When to stop, in proportion to the log-likelihood without classes."""
-        data = self.data
-        alone = data.observed(Model(data.layout, np.ones(1), data.center[:, None])).factors[:, 0]
-        size = -float(data.level_totals @ np.log(alone))
-        progress = self.policy.streamed_nats / max(size, 1.0)
-        return Limits(max_steps=2000, progress=progress, window=10, exact=-1.0)
-
-    # -- Chains --------------------------------------------------------------------------------
-
-    def sampler(self, plan: "AnswerPlan") -> Bayes:
-        """Return the chains of a plan: 40 draws or so, from as many sweeps as its budget allows.
-
-        Chains from random starts keep the last 40 % of their sweeps, those from a mode 70 %.
-        """
-        policy, random = self.policy, plan.kind == "ensemble"
-        if self.streamed:
-            return Bayes(*policy.streamed_chains, policy=policy)
-        each = policy.chains * pass_cells(self.small, plan.rank, policy)
-        sweeps = int(np.clip(policy.chain_cells / each, *policy.chain_sweeps))
-        late = round((0.4 if random else 0.7) * sweeps)
-        count = min(-(-40 // policy.chains), late + 1)
-        thin = max(round(late / max(count - 1, 1)), 1)
-        return Bayes(policy.chains, sweeps - 1 - (count - 1) * thin, count, thin, policy=policy)
-
-    def chain_starts(self, found: FoundModes, count: int) -> tuple[list[Model], FloatArray | None]:
-        """Return where chains start, and the concentrations of their prior."""
-        plan, policy, rng = self.plan, self.policy, self.session.rng
-        if plan is None:
-            return list(found.modes), found.concentrations
-        if plan.kind == "ensemble":
-            starts = [random_model(self.small, plan.rank, rng) for _ in range(count)]
-            return starts, plan.concentrations
-        assert plan.start is not None
-        other = replace(self, rank=plan.rank, plan=None, known=[plan.start])
-        few = plan.rank <= policy.mode_classes
-        runs = StartSearch(self.small, plan.rank, self.session, policy).explore(
-            self.em(self.small), policy.modes if few else 1, other.known
-        )
-        limit = runs[best_run(runs)].objective + policy.mode_nats
-        return [each.model for each in runs if each.objective <= limit], plan.concentrations
-
-    def draw(self, bayes: Bayes, found: FoundModes) -> FitResult:
-        """Draw from the posterior by chains that start at modes, or at random."""
-
-        def so_far(kept: Sequence[Draw]) -> FitResult:
-            told = f"after {plural(len(kept), 'posterior draw')}"
-            told = f"Interrupted {told if kept else 'before there were posterior draws'}."
-            stopped = [*found.runs[:-1], replace(found.runs[-1], stop=Stop.INTERRUPTED)]
-            return self.result(replace(found, runs=stopped, more=told), kept)
-
-        models, concentrations = self.chain_starts(found, bayes.chains)
-        data, session = report_passes(self.data, self.session, "first draw")
-        starts = [models[k % len(models)] for k in range(bayes.chains)]
-        draws = bayes.sample(data, starts, session, concentrations, offer=so_far)
-        return self.result(found, draws, bayes.draws)
-
-    # -- What comes out --------------------------------------------------------------------------
-
-    def result_of_search(self, runs: Sequence[Run]) -> FitResult:
-        """The result of a fit that ended while starts were followed on records in memory."""
-        if not self.streamed:
-            return self.result(FoundModes(runs, runs[best_run(runs)]))
-        runs = [replace(each, stop=Stop.INTERRUPTED) for each in runs]
-        found = replace(self, data=self.small).result_of_search(runs)
-        summary = self.data.summary
-        assert summary is not None
-        rows = f"{len(summary.keys):,} of {plural(summary.rows, 'record')}"
-        stop = f"Interrupted; this is a fit to a sample, {rows}."
-        return replace(found, stop=stop, log_likelihood=float("nan"))
-
-    def answer(self, draws: Sequence[Draw], model: Model, ended: bool) -> Shifted:
-        """Return the posterior mean in agreement with the tables of the records."""
-        data, policy, plan = self.data, self.policy, self.plan
-        members, rank = [draw.mean for draw in draws], max(draw.mean.rank for draw in draws)
-        most = min(policy.answer_classes[plan is not None] * rank, policy.most_classes)
-        anchors = Anchors(policy.anchor_records, policy.pair_anchors[0] * data.total)
-        anchors = anchors if plan is None else plan.anchors
-        if plan is not None and plan.kind == "mode":
-            members = [draws[0].mean if model.rank != plan.rank else model]
-        passes = 0 if ended else policy.anchored_passes
-        mean = posterior_mean(data, members, members[-1], round(most), passes, anchors.passes)
-        # Who gives rank one asks for independence. Where it was chosen, tables may refute it.
-        independent = plan is None and rank == 1
-        pairs = (
-            [anchors.pairs / data.total]
-            if policy.agreement and not independent and not ended
-            else []
-        )
-        seen = [data.observed(draw.model) for draw in draws]
-        return next(shift_to_pairs(data, mean, seen, pairs, policy))
-
-    def result(self, found: FoundModes, draws: Sequence[Draw] = (), length: int = 0) -> FitResult:
-        """Make the result of what was found: its model, log-likelihood and sentences.
-
-        ``length`` is the number of draws of each chain, once all are there.
-        """
-        best, em, ended = found.best, found.em, is_interrupted(found.runs)
-        # What was minimized tells the log-likelihood, which saves a pass.
-        known = em.penalty(best.model) - best.objective if isinstance(em, Em) else None
-        model, value, dropped = self.drop_negligible(best.model, known, ended)
-        answer, drawn, words = None, list[Observed](), ""
-        gaps: tuple[TableGap, ...] = ()
-        if draws:
-            answer = self.answer(draws, model, ended)
-            drawn = spread_draws(self.data, draws, answer)
-        if not ended:
-            tables = answer or next(shift_to_pairs(self.data, self.data.observed(model), [], []))
-            gaps = self.find_gaps(tables)
-        mixture = None if answer is None else answer.model
-        pmf = self.data.to_pmf(model, drawn, mixture, gaps)
-        if length:
-            seen = [self.data.observed(draw.model) for draw in draws]
-            chains = [seen[k : k + length] for k in range(0, len(seen), length)]
-            kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
-            words = (
-                f"{plural(len(draws), 'posterior draw')} from {plural(len(chains), 'chain')}, "
-                f"{describe_effective_draws(chains)}{kept}."
+            few = plan.rank <= policy.mode_classes
+            em = Em(first_prior(small, policy), policy=policy)
+            models = good_models(
+                search.explore(em, policy.modes if few else 1, [plan.start]), policy
             )
-        return FitResult.of(
-            pmf,
-            found.runs,
-            f"Log-likelihood {value:,.2f} of {plural(round(self.data.total), 'record')}",
-            best=best,
-            more=join_messages([dropped, found.more, words]),
-            agreement="" if ended else self.describe_agreement(answer, gaps),
-            log_likelihood=value,
-            records=float(self.data.total),
-        )
+    shown, reported = report_passes(data, session, "first draw")
+    starts = [models[k % len(models)] for k in range(bayes.chains)]
+    draws = bayes.sample(shown, starts, reported, concentrations, offer=so_far)
+    return make_result(data, modes, policy, plan, draws, bayes.draws)
 
-    def find_gaps(self, shifted: Shifted) -> tuple[TableGap, ...]:
-        """Find the tables in which the records differ beyond chance from what answers."""
-        records = self.data.sample().records
-        return find_gaps(records, shifted.groups, shifted.tables, shifted.misfit, self.policy)
 
-    def describe_agreement(self, answer: Shifted | None, gaps: Sequence[TableGap]) -> Message:
-        """Describe whether answers were moved towards tables of the records, and what is left."""
-        moved, towards = Message(""), "towards tables of two variables"
-        if answer is not None and not self.policy.agreement:
-            off = Argument("agreement", False)
-            moved = Message(f"Answers were not moved {towards} ({{agreement}}).", agreement=off)
-        elif answer is not None and answer.target is not None:
-            far = f"{answer.distance:.3f} of their mass, on average"
-            moved = Message(f"Answers were moved {towards} ({far}).")
-        if not gaps:
-            return moved
-        count = len(gaps) - 1
-        others = f"{plural(count, 'other table')} also {'differs' if count == 1 else 'differ'}"
-        more = Message(f"{others}{{where}}.", where=PythonOnly(" (pmf.gaps)")) if count else ""
-        return join_messages([moved, gaps[0].text, more])
+def posterior_answer(
+    data: Data, draws: Sequence[Draw], model: Model, plan: "AnswerPlan | None", policy: Policy
+) -> Shifted:
+    """Return the posterior mean in agreement with the tables of the records."""
+    members, rank = [draw.mean for draw in draws], max(draw.mean.rank for draw in draws)
+    most = round(min(policy.answer_classes[plan is not None] * rank, policy.most_classes))
+    anchors = Anchors(policy.anchor_records, policy.pair_anchors[0] * data.total)
+    anchors = anchors if plan is None else plan.anchors
+    if plan is not None and plan.kind == "mode":
+        members = [draws[0].mean if model.rank != plan.rank else model]
+    passes = policy.anchored_passes
+    mean = posterior_mean(data, members, members[-1], most, passes, anchors.passes)
+    # Who gives rank one asks for independence. Where it was chosen, tables may refute it.
+    moved = policy.agreement and not (plan is None and rank == 1)
+    seen = [data.observed(draw.model) for draw in draws]
+    weights = [anchors.pairs / data.total] if moved else []
+    return next(shift_to_pairs(data, mean, seen, weights, policy))
 
-    def drop_negligible(
-        self, model: Model, known: float | None, interrupted: bool
-    ) -> tuple[Model, float, str]:
-        """The model without negligible classes, its log-likelihood, and what was dropped.
 
-        ``known`` is the log-likelihood of the model, where it is known. Classes that stand for
-        less than half a record stay where the log-likelihood needs them after all, which is so
-        only far from a maximum. An interrupted fit takes no further pass where it can do without.
-        """
-        data, policy = self.data, self.policy
-        if interrupted and known is not None:
-            kept, dropped = drop_empty(model, policy)
-            return kept, known, dropped
-        kept, dropped = drop_empty(model, policy, data.size)
-        value = data.expect(kept).log_likelihood if known is None or dropped else known
-        if dropped:
-            before = data.expect(model).log_likelihood if known is None else known
-            if not before - value <= NEGLIGIBLE_NATS:
-                kept, dropped = drop_empty(model, policy)
-                value = data.expect(kept).log_likelihood if dropped else before
-        return kept, value, dropped
+# --- results --------------------------------------------------------------------------------------
+
+
+def make_result(
+    data: Data,
+    modes: Modes,
+    policy: Policy,
+    plan: "AnswerPlan | None" = None,
+    draws: Sequence[Draw] = (),
+    length: int = 0,
+) -> FitResult:
+    """Make the result of what was found: its model, log-likelihood and sentences.
+
+    ``length`` is the number of draws of each chain, once all are there.
+    """
+    interrupted = is_interrupted(modes.runs)
+    brief = replace(policy, anchored_passes=0, agreement=False) if interrupted else policy
+    model, value, dropped = drop_negligible(data, modes, policy)
+    answer, drawn, gaps, words = None, list[Observed](), tuple[TableGap, ...](), ""
+    if draws:
+        answer = posterior_answer(data, draws, model, plan, brief)
+        drawn = spread_draws(data, draws, answer)
+    if not interrupted:
+        shown = answer or next(shift_to_pairs(data, data.observed(model), [], []))
+        records = data.sample().records
+        gaps = find_gaps(records, shown.groups, shown.tables, shown.misfit, policy)
+    pmf = data.to_pmf(model, drawn, None if answer is None else answer.model, gaps)
+    if length:
+        seen = [data.observed(draw.model) for draw in draws]
+        chains = [seen[k : k + length] for k in range(0, len(seen), length)]
+        kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
+        number = f"{plural(len(draws), 'posterior draw')} from {plural(len(chains), 'chain')}"
+        words = f"{number}, {describe_effective_draws(chains)}{kept}."
+    return FitResult.of(
+        pmf,
+        modes.runs,
+        f"Log-likelihood {value:,.2f} of {plural(round(data.total), 'record')}",
+        best=modes.best,
+        more=join_messages([dropped, modes.text, words]),
+        agreement="" if interrupted else describe_agreement(answer, gaps, policy),
+        log_likelihood=value,
+        records=float(data.total),
+    )
+
+
+def result_of_search(data: Data, policy: Policy, runs: Sequence[Run]) -> FitResult:
+    """Make the result of a fit that ended while starts were followed on records in memory."""
+    small = data.sample()
+    if small is data:
+        return make_result(data, Modes(runs, runs[best_run(runs)]), policy)
+    runs = [replace(each, stop=Stop.INTERRUPTED) for each in runs]
+    summary = data.summary
+    assert summary is not None
+    rows = f"{len(summary.keys):,} of {plural(summary.rows, 'record')}"
+    stop = f"Interrupted; this is a fit to a sample, {rows}."
+    result = result_of_search(small, policy, runs)
+    return replace(result, stop=stop, log_likelihood=float("nan"))
+
+
+def result_of_unfinished(data: Data, em: Any, session: Session, policy: Policy) -> FitResult | None:
+    """Make the result of a run that was interrupted, if it had begun."""
+    if (now := session.unfinished.get(0)) is None:
+        return None
+    known = data.sample() is not data and isinstance(em, Em)
+    value = em.penalty(now.model) - now.objective if known else None
+    return make_result(data, Modes([now], now, log_likelihood=value), policy)
+
+
+def result_of_selection(data: Data, selection: "Selection") -> FitResult | None:
+    """Make the result of a fit that ended while the rank was chosen."""
+    if selection is None or selection.pmf is None:
+        return None
+    pmf, nothing = selection.pmf.align(data.domain), float("nan")
+    only = Run(Model.of(pmf.weights, pmf.factors), 0.0, nothing, nothing, Stop.INTERRUPTED)
+    result = result_of_search(data, DEFAULT, [only])
+    return replace(result, choice=selection.words, selection=selection)
 
 
 #: Nats that dropping classes of half a record may cost at a maximum of the likelihood.
@@ -801,30 +696,23 @@ NEGLIGIBLE_NATS = 0.2
 EMPTY_WEIGHT, SAME_COLUMN = 1e-9, 1e-6
 
 
-def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:
-    """Data whose passes report how far they are, after what the last step reported."""
-    report, last = session.report, first
+def drop_negligible(data: Data, modes: Modes, policy: Policy) -> tuple[Model, float, str]:
+    """The model without negligible classes, its log-likelihood, and what was dropped.
 
-    def step(line: str) -> None:
-        nonlocal last
-        last = line
-        report(line)
-
-    def look(line: str) -> None:
-        report(f"{last}; this pass {line}")
-
-    return data.reporting(look), session.reporting(step)
-
-
-def estimate_concentrations(data: Data, model: Model, policy: Policy) -> FloatArray:
-    """Concentrations of the priors after some variational steps from a model."""
-    solver = Variational(policy=policy)
-    state = solver.init(data, model)
-    for _ in range(policy.concentration_steps):
-        before, state = state, solver.step(data, state)
-        if np.allclose(before.concentrations, state.concentrations, rtol=1e-3):
-            break
-    return state.concentrations
+    Classes that stand for less than half a record stay where the log-likelihood needs them after
+    all, which is so only far from a maximum. An interrupted fit takes no pass for it.
+    """
+    model, known, interrupted = modes.best.model, modes.log_likelihood, is_interrupted(modes.runs)
+    kept, dropped = drop_empty(model, policy, np.inf if interrupted else data.size)
+    if known is not None and (interrupted or not dropped):
+        return kept, known, dropped
+    value = data.expect(kept).log_likelihood
+    if dropped and not interrupted:
+        before = data.expect(model).log_likelihood if known is None else known
+        if not before - value <= NEGLIGIBLE_NATS:
+            kept, dropped = drop_empty(model, policy)
+            value = data.expect(kept).log_likelihood
+    return kept, value, dropped
 
 
 def drop_empty(
@@ -834,38 +722,25 @@ def drop_empty(
 
     Negligible are classes without weight, and the smallest ones that together stand for less than
     half a record (``policy.negligible_records``) of the ``records`` that there are.
-    """
-    weights, factors = model.weights, model.factors
-    smallest = np.argsort(weights, kind="stable")
-    mass = np.empty_like(weights)
-    mass[smallest] = np.cumsum(weights[smallest])
-    alive = (weights > EMPTY_WEIGHT) & (mass >= policy.negligible_records / records)
-    order = [int(f) for f in np.argsort(-weights, kind="stable") if alive[f]]
-    kept: list[int] = []
-    mass = weights.copy()
-    for f in order:
-        close = (g for g in kept if np.abs(factors[:, f] - factors[:, g]).max() < SAME_COLUMN)
-        twin = next(close, None)
-        if twin is None:
-            kept.append(f)
-        else:
-            mass[twin] += mass[f]
-    text = describe_dropped(weights, alive, len(order) - len(kept), policy)
-    return Model(model.layout, mass[kept] / mass[kept].sum(), factors[:, kept]), text
-
-
-def describe_dropped(
-    weights: FloatArray, alive: BoolArray, merged: int, policy: Policy = DEFAULT
-) -> str:
-    """Describe which classes were dropped, and why.
 
     Examples
     --------
-    >>> describe_dropped(np.array([0.7, 0.3, 1e-5]), np.array([True, True, False]), 0)
+    >>> model = Model.of([0.7, 0.3, 1e-5], [[[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]]])
+    >>> drop_empty(model, records=1000)[1]
     '1 of 3 classes stood for less than 0.5 records: dropped.'
     """
-    gone = weights[~alive]
-    said = []
+    weights, factors = model.weights, model.factors
+    order = np.argsort(-weights, kind="stable")
+    below = np.cumsum(weights[order][::-1])[::-1]
+    alive = (weights[order] > EMPTY_WEIGHT) & (below >= policy.negligible_records / records)
+    kept, mass = list[int](), weights.copy()
+    for f in order[alive]:
+        away = np.abs(factors[:, kept] - factors[:, [f]]).max(axis=0) if kept else np.empty(0)
+        if (away < SAME_COLUMN).any():
+            mass[kept[int(np.argmax(away < SAME_COLUMN))]] += mass[f]
+        else:
+            kept.append(int(f))
+    gone, merged, said = weights[order[~alive]], int(alive.sum()) - len(kept), list[str]()
     if len(gone):
         why = "had no weight left"
         if gone.max() > EMPTY_WEIGHT:
@@ -874,4 +749,50 @@ def describe_dropped(
         said.append(f"{len(gone)} of {plural(len(weights), 'class', 'classes')} {why}")
     if merged:
         said.append(f"{merged} {'was' if merged == 1 else 'were'} equal to others")
-    return f"{' and '.join(said)}: dropped." if said else ""
+    text = f"{' and '.join(said)}: dropped." if said else ""
+    return Model(model.layout, mass[kept] / mass[kept].sum(), factors[:, kept]), text
+
+
+# --- sentences ------------------------------------------------------------------------------------
+
+
+def describe_agreement(answer: Shifted | None, gaps: Sequence[TableGap], policy: Policy) -> Message:
+    """Describe whether answers were moved towards tables of the records, and what is left."""
+    moved, towards = Message(""), "towards tables of two variables"
+    if answer is not None and not policy.agreement:
+        off = Argument("agreement", False)
+        moved = Message(f"Answers were not moved {towards} ({{agreement}}).", agreement=off)
+    elif answer is not None and answer.target is not None:
+        far = f"{answer.distance:.3f} of their mass, on average"
+        moved = Message(f"Answers were moved {towards} ({far}).")
+    if not gaps:
+        return moved
+    count = len(gaps) - 1
+    others = f"{plural(count, 'other table')} also {'differs' if count == 1 else 'differ'}"
+    more = Message(f"{others}{{where}}.", where=PythonOnly(" (pmf.gaps)")) if count else ""
+    return join_messages([moved, gaps[0].text, more])
+
+
+def describe_smoothing(time: float) -> str:
+    """Describe how smooth the columns are.
+
+    Examples
+    --------
+    >>> describe_smoothing(0.4)
+    'Smoothed columns: the held-out likelihood chose a spread of 6% of the number of levels.'
+    """
+    if time == 0:
+        return "Columns are not smoothed: no spread that was tried raises the held-out likelihood."
+    share = f"{np.sqrt(2 * time) / TIME_LEVELS:.0%} of the number of levels"
+    return f"Smoothed columns: the held-out likelihood chose a spread of {share}."
+
+
+def describe_sample(data: Data) -> str:
+    """Describe how many records the rank was chosen by, where not by all."""
+    summary = data.summary
+    if summary is None or len(summary.keys) < min(summary.size, summary.rows):
+        return ""
+    if len(summary.keys) == summary.rows:
+        return ""
+    size = f"{len(summary.keys):,} of the {plural(summary.rows, 'record')}"
+    return f" The rank was chosen on {size}, drawn at random."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rejoint.arrays import FloatArray
-from rejoint.estimation.data import Data
+from rejoint.estimation.data import InMemory
 
 #: Copies of records beyond which they are not dealt out one by one.
 MANY_COPIES = 10_000_000
@@ -18,7 +18,7 @@ class Fold:
 
     Parameters
     ----------
-    learn, judge : Data
+    learn, judge : InMemory
         Both weighted.
     mass : array
         Weight of each record of ``judge``.
@@ -27,8 +27,8 @@ class Fold:
         other, a weight that is not a count multiplies one record.
     """
 
-    learn: Data
-    judge: Data
+    learn: InMemory
+    judge: InMemory
     mass: FloatArray
     spread: FloatArray
 
@@ -45,7 +45,7 @@ class Fold:
         return Fold(draw_rows(self.learn, learn, rng), some, self.mass[kept], self.spread[kept])
 
 
-def draw_rows(data: Data, most: int, rng: np.random.Generator) -> Data:
+def draw_rows(data: InMemory, most: int, rng: np.random.Generator) -> InMemory:
     """Return at most ``most`` rows of the data, drawn at random."""
     rows = len(data.records.weight)
     if rows <= most:
@@ -54,7 +54,7 @@ def draw_rows(data: Data, most: int, rng: np.random.Generator) -> Data:
     return data.take(chosen, data.records.weight[chosen])
 
 
-def make_folds(data: Data, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Divide records at random, so that each is held out once.
 
     Weights that are whole numbers count copies, which may fall into different folds; other
@@ -89,7 +89,7 @@ def make_folds(data: Data, folds: int, rng: np.random.Generator) -> Iterator[Fol
             yield Fold(learn.merge(), judge, mass, spread * mass**2)
 
 
-def cluster_variance_ratio(data: Data) -> float:
+def cluster_variance_ratio(data: InMemory) -> float:
     """How many times the variance of a weighted sum is that of independent records.
 
     Weights of clusters sum to the effective number of records, which is smaller by as much than

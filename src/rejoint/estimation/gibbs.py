@@ -7,6 +7,7 @@ drawing it would only add noise.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ TABLES, LEVELS = 30, 10
 
 
 def describe_effective_draws(chains: Sequence[Sequence[Model]]) -> str:
-    """Describe the effective number of draws of some chains.
+    """Describe the effective number of draws of some chains, by tables of neighboring variables.
 
     Examples
     --------
@@ -37,20 +38,19 @@ def describe_effective_draws(chains: Sequence[Sequence[Model]]) -> str:
     >>> describe_effective_draws([models])
     'worth about 3 independent ones for tables of two variables, 3 for the weights of classes'
     """
-    cells = np.array([pair_cells(draw) for chain in chains for draw in chain])
-    tables = effective_draws(cells, len(chains))
+
+    def cells(draw: Model) -> FloatArray:
+        parts = [part[:LEVELS] for part in draw.parts]
+        pairs = list(zip(parts, parts[1:] or parts, strict=False))[:TABLES]
+        return np.concatenate([((a * draw.weights) @ b.T).ravel() for a, b in pairs])
+
+    joint = np.array([cells(draw) for chain in chains for draw in chain])
+    tables = effective_draws(joint, len(chains))
     weights = sum(effective_draws(np.array([d.weights for d in chain]), 1) for chain in chains)
     return (
         f"worth about {tables:.0f} independent ones for tables of two variables, "
         f"{weights:.0f} for the weights of classes"
     )
-
-
-def pair_cells(draw: Model) -> FloatArray:
-    """Cells of tables of neighboring variables."""
-    parts = [part[:LEVELS] for part in draw.parts]
-    pairs = list(zip(parts, parts[1:] or parts, strict=False))[:TABLES]
-    return np.concatenate([((a * draw.weights) @ b.T).ravel() for a, b in pairs])
 
 
 def effective_draws(values: FloatArray, chains: int) -> float:
@@ -64,22 +64,17 @@ def effective_draws(values: FloatArray, chains: int) -> float:
     >>> round(effective_draws(apart, 2), -2), round(effective_draws(np.repeat(apart, 4, 0), 2), -2)
     (400.0, 400.0)
     """
-    count = len(values)
-    moved = values - values.mean(axis=0)
+    count, moved = len(values), values - values.mean(axis=0)
     spread = np.sqrt(np.mean(moved**2, axis=0))
     varied = spread > 1e-12 * np.abs(values).max(axis=0)
     if not varied.any():
         return float(count)
     series = (moved[:, varied] / spread[varied]).reshape(chains, count // chains, -1)
     length = series.shape[1]
-    alike = [float(np.sum(series[:, k:] * series[:, : length - k])) for k in range(length)]
-    total = -1.0
-    for k in range(0, length - 1, 2):
-        pair = (alike[k] + alike[k + 1]) / alike[0]
-        if pair <= 0:
-            break
-        total += 2 * pair
-    return count / max(total, 1.0)
+    alike = np.array([np.sum(series[:, k:] * series[:, : length - k]) for k in range(length)])
+    pairs = alike[: length // 2 * 2].reshape(-1, 2).sum(axis=1) / alike[0]
+    positive = pairs[: int(np.argmax(np.append(pairs, 0.0) <= 0.0))]
+    return float(count / max(2.0 * positive.sum() - 1.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -194,8 +189,7 @@ class Bayes:
         """
         kept: list[Draw] = []
         if offer is not None:
-            make = offer
-            session.offer(lambda: make(tuple(kept)))
+            session.offer(partial(offer, kept))
         checkpoint, length = session.checkpoint, self.burn_in + (self.draws - 1) * self.thin + 1
         countdown = Countdown(len(starts) * length)
         for number, start in enumerate(starts):
@@ -212,14 +206,15 @@ class Bayes:
                 left = countdown.tell(number * length + sweep + 1)
                 line = f"chain {number + 1} of {len(starts)}, draw {sweep + 1} of {length}"
                 session.report(line + left)
-            checkpoint.put(key, _freeze(kept[-self.draws :]))
+            if checkpoint.active:
+                checkpoint.put(key, _freeze(kept[-self.draws :]))
         return kept
 
 
 def pass_cells(data: "Data", rank: int, policy: Policy = DEFAULT) -> float:
     """Return the cost of a pass of a rank, in cells times classes of records."""
-    levels = policy.cells_per_level * data.layout.size
-    return (data.cells + levels) * rank + policy.cells_per_pass
+    each_level, each_pass = policy.pass_overhead
+    return (data.cells + each_level * data.layout.size) * rank + each_pass
 
 
 def child(rng: np.random.Generator) -> np.random.Generator:
@@ -229,18 +224,14 @@ def child(rng: np.random.Generator) -> np.random.Generator:
 
 def _freeze(draws: Sequence[Draw]) -> dict[str, Any]:
     """The draws of one chain as arrays."""
-    return {
-        "levels": list(draws[0].model.layout.levels),
-        "models": np.array([draw.model.stacked for draw in draws]),
-        "means": np.array([draw.mean.stacked for draw in draws]),
-        "concentrations": np.array([draw.concentrations for draw in draws]),
-    }
+    stacked = [(draw.model.stacked, draw.mean.stacked) for draw in draws]
+    own = np.array([draw.concentrations for draw in draws])
+    levels = list(draws[0].model.layout.levels)
+    return {"levels": levels, "models": np.array(stacked), "concentrations": own}
 
 
 def _thaw(entry: Mapping[str, Any]) -> list[Draw]:
     """The draws that were frozen."""
-    layout = Layout(tuple(entry["levels"]))
-    models, means = (
-        [Model.from_stacked(layout, each) for each in entry[name]] for name in ("models", "means")
-    )
-    return [Draw(*each) for each in zip(models, entry["concentrations"], means, strict=True)]
+    model = partial(Model.from_stacked, Layout(tuple(entry["levels"])))
+    pairs = zip(entry["models"], entry["concentrations"], strict=True)
+    return [Draw(model(drawn), own, model(mean)) for (drawn, mean), own in pairs]

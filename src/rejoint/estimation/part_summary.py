@@ -15,9 +15,9 @@ from rejoint.estimation.policy import Policy
 from rejoint.io.atomic import scratch_folder
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
-from rejoint.records.scan import Report, Scan, check_codes, pack_aside
+from rejoint.records.scan import Report, Scan, pack_aside
 from rejoint.records.survey_design import no_weight_error
-from rejoint.solver.checkpoint import Checkpoint, digest
+from rejoint.solver.checkpoint import digest
 
 #: Rows that are probed before records are merged, and the share of distinct ones beyond which
 #: merging does not pay.
@@ -44,7 +44,7 @@ class PartSummary:
         Weight of the records that hold each level, (L,).
     mass : float
         Weight of all records that have a value.
-    keys, codes, weight : arrays
+    keys, drawn : array and block
         A random sample: the records with the smallest random keys.
     patterns : array of bool (P, N), optional
         Which variables records hold together, each pattern once; only the complete one where there
@@ -55,8 +55,6 @@ class PartSummary:
         All records, so long as they fit into ``budget`` bytes, merged if necessary.
     budget : int
         Bytes to hold.
-    cluster_keys : array
-        Clusters of the sample; empty where there are none.
     has_weight : bool
         Whether any record, empty ones included, has a weight above zero.
     """
@@ -66,24 +64,19 @@ class PartSummary:
     totals: FloatArray
     mass: float
     keys: FloatArray
-    codes: Codes
-    weight: FloatArray
+    drawn: Block
     patterns: NDArray[np.bool_] | None
     size: int
     held: tuple[Block, ...] | None
     budget: int
-    cluster_keys: Keys
     has_weight: bool = True
 
     def __add__(self, other: "PartSummary") -> "PartSummary":
         keys = np.concatenate([self.keys, other.keys])
-        codes = np.concatenate([self.codes, other.codes])
-        weight = np.concatenate([self.weight, other.weight])
-        clusters = np.concatenate([self.cluster_keys, other.cluster_keys])
+        drawn = join_blocks([self.drawn, other.drawn])
         if len(keys) > self.size:
             kept = np.sort(np.argpartition(keys, self.size)[: self.size])
-            keys, codes, weight = keys[kept], codes[kept], weight[kept]
-            clusters = clusters[kept] if len(clusters) else clusters
+            keys, drawn = keys[kept], take_rows(drawn, kept)
         held = None if self.held is None or other.held is None else (*self.held, *other.held)
         patterns = None
         if self.patterns is not None and other.patterns is not None:
@@ -94,9 +87,7 @@ class PartSummary:
             totals=self.totals + other.totals,
             mass=self.mass + other.mass,
             keys=keys,
-            codes=codes,
-            weight=weight,
-            cluster_keys=clusters,
+            drawn=drawn,
             patterns=patterns,
             held=merge_blocks_to_fit(held, self.domain, self.budget),
             has_weight=self.has_weight or other.has_weight,
@@ -105,15 +96,12 @@ class PartSummary:
     @property
     def sample(self) -> Records:
         """The records of the sample."""
-        return make_records(self.domain, self.codes, self.weight, self.cluster_keys)
+        return make_records(self.domain, self.drawn)
 
     @property
     def records(self) -> Records | None:
         """All records, if they are held."""
-        if self.held is None:
-            return None
-        arrays = (np.concatenate(parts) for parts in zip(*self.held, strict=True))
-        return make_records(self.domain, *arrays)
+        return None if self.held is None else make_records(self.domain, join_blocks(self.held))
 
     @property
     def observed(self) -> Records | None:
@@ -123,9 +111,22 @@ class PartSummary:
         return Records(self.domain, np.where(self.patterns, 0, -1).astype(np.int16))
 
 
-def make_records(domain: Domain, codes: Codes, weight: FloatArray, keys: Keys) -> Records:
-    """Records of a sample, or of all blocks; keys are empty where there are no clusters."""
+def make_records(domain: Domain, block: Block) -> Records:
+    """Records of a block; its keys are empty where there are no clusters."""
+    codes, weight, keys = block
     return Records._trusted(domain, codes, weight, cluster_keys=keys if len(keys) else None)
+
+
+def join_blocks(blocks: Iterable[Block]) -> Block:
+    """Return one block of all records."""
+    codes, weight, keys = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return codes, weight, keys
+
+
+def take_rows(block: Block, rows: NDArray[Any]) -> Block:
+    """Return some of the records of a block."""
+    codes, weight, keys = block
+    return codes[rows], weight[rows], keys[rows] if len(keys) else keys
 
 
 def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
@@ -169,31 +170,29 @@ def summarize_part(
     weight = np.ones(len(part)) if part.sample_weight is None else np.asarray(part.sample_weight)
     observed = np.asarray(part.codes >= 0)
     used = observed.any(axis=1) & (weight > 0)
-    codes, mass = part.codes[used], weight[used]
     clusters = np.empty(0, dtype=np.int64) if part.cluster_keys is None else part.cluster_keys
+    block = take_rows((part.codes, weight, clusters), used)
+    codes, mass, _ = block
     wide = codes.astype(np.promote_types(codes.dtype, np.int16), copy=False)  # the same for all
     rng = np.random.default_rng([seed, int(digest(wide, mass), 16)])
     keys = rng.random(len(codes))
     kept = np.flatnonzero(keys < below)
     if len(kept) > size:
         kept = np.sort(kept[np.argpartition(keys[kept], size)[:size]])
-    totals = [
-        np.bincount(codes[:, n] + 1, mass, levels + 1)[1:]
-        for n, levels in enumerate(part.domain.shape)
-    ]
+    counts = (
+        np.bincount(codes[:, n] + 1, mass, k + 1)[1:] for n, k in enumerate(part.domain.shape)
+    )
     return PartSummary(
         domain=part.domain,
         rows=len(part),
-        totals=np.concatenate(totals),
+        totals=np.concatenate(list(counts)),
         mass=float(mass.sum()),
         keys=keys[kept],
-        codes=codes[kept],
-        weight=mass[kept],
+        drawn=take_rows(block, kept),
         patterns=distinct_patterns(observed[used]),
         size=size,
         held=merge_blocks_to_fit(((part.codes, weight, clusters),), part.domain, budget),
         budget=budget,
-        cluster_keys=clusters[used][kept] if len(clusters) else clusters,
         has_weight=bool(weight.any()),
     )
 
@@ -213,22 +212,10 @@ def merge_blocks_to_fit(
     probe = held[-1][0][:PROBED_ROWS]
     if len(merge_rows(probe, domain.shape, None)[0]) > DISTINCT_SHARE * len(probe):
         return None
-    codes, weight, keys = (np.concatenate(parts) for parts in zip(*held, strict=True))
+    codes, weight, keys = join_blocks(held)
     codes, weight = merge_rows(codes, domain.shape, weight)
     # Half, or the next part would not fit either, and all would be merged again.
     return ((codes, weight, keys),) if codes.nbytes + weight.nbytes <= budget // 2 else None
-
-
-def sample_size(variables: int, policy: Policy) -> int:
-    """Records of a sample that is good to start from, and quick to fit.
-
-    Examples
-    --------
-    >>> sample_size(20, Policy()), sample_size(1000, Policy())
-    (500000, 20000)
-    """
-    size = policy.sample_cells // max(variables, 1)
-    return int(np.clip(size, *policy.sampled_records))
 
 
 @contextmanager
@@ -241,34 +228,14 @@ def packed(scan: Scan) -> Iterator[Scan]:
         yield pack_aside(scan, folder)
 
 
-def summarize(
-    scan: Scan, seed: int, report: Report, checkpoint: Checkpoint, policy: Policy
-) -> PartSummary:
-    """Return the summary of all records, or what the checkpoint has of it."""
-    size = sample_size(len(scan.domain), policy)
-    names = ("rows", "mass", "totals", "keys", "codes", "weight", "cluster_keys")
-
-    def thaw(entry: dict[str, Any]) -> PartSummary:
-        found = {name: entry[name] for name in names}
-        check_codes(scan.domain, found["codes"])
-        patterns = entry.get("patterns")
-        return PartSummary(
-            scan.domain, **found, patterns=patterns, size=size, held=None, budget=scan.memory
-        )
-
-    before = checkpoint.parse("summary", thaw)
-    if before is not None:
-        return before
+def summarize(scan: Scan, seed: int, report: Report, policy: Policy) -> PartSummary:
+    """Return the summary of all records."""
+    cells = policy.sample_cells // max(len(scan.domain), 1)
+    size = int(np.clip(cells, *policy.sampled_records))
     below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
     look = partial(summarize_part, seed=seed, size=size, budget=scan.part_memory, below=below)
     parts = scan.map(look, report=lambda line: report(f"first look: {line}"))
-    summary = add_up(replace(part, budget=scan.memory) for part in parts)
-    if summary.held is None:
-        kept = {name: getattr(summary, name) for name in names}
-        if summary.patterns is not None:
-            kept["patterns"] = summary.patterns
-        checkpoint.put("summary", kept)
-    return summary
+    return add_up(replace(part, budget=scan.memory) for part in parts)
 
 
 def add_up(summaries: Iterable[PartSummary]) -> PartSummary:

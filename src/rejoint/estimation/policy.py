@@ -19,8 +19,8 @@ class Policy:
 
     Examples
     --------
-    >>> Policy().most_starts
-    30
+    >>> Policy().start_range
+    (3, 30)
     >>> import rejoint as rj
     >>> data = rj.datasets.asia().sample(200, random_state=0)
     >>> policy = Policy(explore=Limits(max_steps=5))
@@ -41,15 +41,12 @@ class Policy:
     em_memory: int = 20
     # Largest move of a logit.
     largest_move: float = 2.0
-    # The same in the first passes: long early moves lead to other maxima, and take more passes.
-    early_move: float = 0.2
-    # Passes that count as early.
-    early_passes: int = 20
-    # Expected count below which a probability falls no faster than under EM: one that a long move
-    # has taken to zero has no slope left to return by.
-    small_count: float = 0.3
-    # Passes for which that holds.
-    careful_passes: int = 60
+    # The same in the first passes, and how many these are: long early moves lead to other maxima,
+    # and take more passes.
+    early_moves: tuple[float, int] = (0.2, 20)
+    # Expected count below which a probability falls no faster than under EM, and passes for which
+    # that holds: one that a long move has taken to zero has no slope left to return by.
+    small_counts: tuple[float, int] = (0.3, 60)
     # Nats: rise of the log-likelihood over ten steps below which a fit has converged.
     em_nats: float = 1e-4
 
@@ -58,20 +55,14 @@ class Policy:
     # of their number. Of 40 starts of crowd labels 6 found the best optimum in 63 to 80 % of cases,
     # 20 in 99 %; "until the best two agree" in 48 to 94 %, since poor optima are popular.
     start_budget: int = 20_000_000
-    fewest_starts: int = 3
-    most_starts: int = 30
+    start_range: tuple[int, int] = (3, 30)
     # Share of a new class that is the record it grows from.
     seed_share: float = 0.5
     # EM steps at each size of a growing model, which doubles.
     growth_steps: int = 5
-    # How far all starts are followed, then the better ones of them; the best ones are followed to
-    # the end. On nine random models (N = 5, I = 10, F = 5 to 15, M = 1,000 to 100,000) 20 starts
-    # found the best optimum of 40 in 86 % of cases by 1,280 passes; 60 passes of each start and
-    # then the best one alone found it in 72 % by 1,280, all to the end in 92 % by 3,320.
-    glimpse: Limits = field(default=Limits(max_steps=20, progress=1e-6, window=5, exact=-1.0))
-    explore: Limits = field(default=Limits(max_steps=60, progress=1e-6, window=5, exact=-1.0))
-    # Share of the starts before it that may be better than one that is followed further.
-    kept_starts: float = 1 / 3
+    # How far all starts are followed; those that at most one before them is better than are
+    # followed to the end.
+    explore: Limits = field(default=Limits(max_steps=30, progress=1e-6, window=5, exact=-1.0))
     # Cells x classes of a pass that is worth a thread for each start: smaller ones spend their
     # time in the interpreter, of which there is one; larger ones use threads themselves.
     threaded_pass: tuple[int, int] = (100_000, 20_000_000)
@@ -103,8 +94,6 @@ class Policy:
     modes: int = 6
     # Nats: modes that are less probable than the best by more are no starts of chains.
     mode_nats: float = 10.0
-    # Records a parameter from which chains move so little that they must start at a finished mode.
-    finished_mode_records_per_parameter: float = 100.0
     # Standard deviation of the proposals for log s, and share of the sweeps that propose them: on
     # 400 x 500 binary records proposals took four tenths of a sweep.
     concentration_stride: float = 0.5
@@ -170,11 +159,9 @@ class Policy:
     # Diffusion times to try, from the one in the middle on, for a variable of 15 levels, and as the
     # square of their number for others; the standard deviation is the root of twice the time.
     smooth_times: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
-    # Folds to hold out, records beyond which one of them is enough, distinct records that are
-    # looked at, and classes of the fits that are compared, all at most.
+    # Folds to hold out, so many as hold ``judging_records``, and classes of the fits that are
+    # compared, both at most.
     smooth_folds: int = 3
-    one_fold_records: int = 2_000
-    smooth_rows: int = 5_000
     smooth_rank: int = 8
     # Ratio of the concentration of hidden columns: they must be sharper than what is observed, and
     # neighbors already hold them in place. Samples of 50 penguins, 100 workers and 50 irises (5
@@ -202,31 +189,26 @@ class Policy:
     # Records for each class, at the least.
     records_per_class: float = 10.0
     # Cells x classes that the passes of a search go through at most, some 20 s of computing; and
-    # those of a rank on all folds beyond which the last folds are given up.
+    # those of ``mode_classes`` classes on all folds, of which there are fewer where it is more.
     search_cells: float = 6e10
     fold_cells: float = 3e9
     # What a pass costs beside the records, in cells: for each level of a class (random numbers and
     # logarithms of gamma functions take some 130 ns), and in the interpreter.
-    cells_per_level: float = 400.0
-    cells_per_pass: float = 5e5
-    # Chains of a trial, their sweeps, and the sweeps that count for the ensemble: the first of
-    # them and the step to the next. A chain of sweeps costs half as much as steps of EM.
+    pass_overhead: tuple[float, float] = (400.0, 5e5)
+    # Chains of a trial, and the sweeps that count for the ensemble, the last of which ends a chain.
+    # A chain of sweeps costs half as much as steps of EM.
     trial_chains: int = 2
-    trial_sweeps: int = 25
     trial_kept: range = range(8, 25, 4)
-    # EM steps from the best end of a chain to the mode, and the relative rise over ten steps below
-    # which they end.
-    polish_steps: int = 12
-    polish_progress: float = 1e-5
+    # EM steps from the best end of a chain to the mode.
+    polish: Limits = field(default=Limits(max_steps=12, progress=1e-5, window=10, exact=-1.0))
     # Steps over all records from the mode of a fold to the model whose classes are looked at.
     representative_steps: int = 25
     # Standard errors below the best at which a smaller ensemble is as good.
     ensemble_errors: float = 0.5
-    # Largest rank from which classes are merged one by one, pairs that are tried, and EM steps of
-    # each and of the best. Of 8 random models 1 true rank is found without merging, 6 with it.
+    # Largest rank from which classes are merged one by one; pairs that are tried, and EM steps of
+    # each. Of 8 random models 1 true rank is found without merging, 6 with it.
     largest_merged: int = 50
-    merged_pairs: int = 2
-    merge_steps: tuple[int, int] = (4, 12)
+    merge_tries: tuple[int, int] = (2, 4)
 
     # -- Chains that answer where the rank is not given --------------------------------------------
     # Chains from random starts; one alone loses 0.05 to 0.21 nats per record on two sets.

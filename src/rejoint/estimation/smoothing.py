@@ -8,10 +8,11 @@ on ``B`` as they do on ``A`` elsewhere. :func:`choose_time` chooses the time.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
 from itertools import islice
-from typing import Literal
+from math import ceil
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -21,15 +22,13 @@ from rejoint.estimation.data import Data, Expected, InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.folds import make_folds
 from rejoint.estimation.gibbs import child
-from rejoint.estimation.part_summary import PartSummary
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
 from rejoint.estimation.starts import grown_model, independence, random_model
-from rejoint.model import Model, Observed
-from rejoint.solver.checkpoint import digest
+from rejoint.model import Layout, Model
 from rejoint.solver.run import run
 from rejoint.solver.search import best_run
-from rejoint.solver.session import Report, Session
+from rejoint.solver.session import Session
 from rejoint.text import cite
 
 #: Steps to the hidden distribution behind a variable's own.
@@ -61,86 +60,23 @@ def heat_kernel(size: int, time: float) -> FloatArray:
     return kernel
 
 
-@dataclass(frozen=True, eq=False)
-class Smoothed(Data):
-    """Data whose models are of hidden levels; ``times`` are zero where a variable is not smooth."""
+@dataclass(frozen=True)
+class HiddenLevels:
+    """The levels that records had before they slipped to neighbors.
 
-    base: Data
+    Parameters
+    ----------
+    layout : Layout
+        Of the variables.
+    times : tuple of float
+        Diffusion time of each variable; zero where it is not smooth.
+    concentration : float
+        Ratio of the concentration of hidden columns to that of others.
+    """
+
+    layout: Layout
     times: tuple[float, ...]
-    policy: Policy = field(default=DEFAULT, repr=False)
-
-    @classmethod
-    def over(
-        cls, base: Data, variables: Sequence[int], time: float, policy: Policy = DEFAULT
-    ) -> "Smoothed":
-        """Give some of the variables a time, for each in proportion to the square of its levels.
-
-        Levels then spread by the same share of their number: what is near in 25 bins is the same
-        level where there are five.
-        """
-        times = tuple(
-            time * (len(variable) / TIME_LEVELS) ** 2 if n in variables else 0.0
-            for n, variable in enumerate(base.domain)
-        )
-        return cls(base, times, policy)
-
-    @property
-    def domain(self) -> Domain:  # type: ignore[override]
-        """The variables."""
-        return self.base.domain
-
-    @property
-    def threads(self) -> int:  # type: ignore[override]
-        """Threads of a pass."""
-        return self.base.threads
-
-    @property
-    def summary(self) -> PartSummary | None:  # type: ignore[override]
-        """What is known of records that are read again for each pass; None in memory."""
-        return self.base.summary
-
-    @property
-    def total(self) -> float:
-        """Weight of all records."""
-        return self.base.total
-
-    @property
-    def size(self) -> float:
-        """Number of records: their weight, or how many they are where they weigh less."""
-        return self.base.size
-
-    @property
-    def level_totals(self) -> FloatArray:
-        """Weight of the records that hold each level, (L,)."""
-        return self.base.level_totals
-
-    @property
-    def cells(self) -> int:
-        """Cells that a pass goes through."""
-        return self.base.cells
-
-    @property
-    def records(self) -> InMemory:
-        """The underlying records."""
-        return self.base.records
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Text that identifies these records and times."""
-        return digest(self.base.fingerprint, self.times)
-
-    def sample(self) -> Data:
-        """Return the same data over records in memory."""
-        small = self.base.sample()
-        return self if small is self.base else replace(self, base=small)
-
-    def reporting(self, report: Report) -> "Smoothed":
-        """Return data whose passes report how far they are."""
-        return replace(self, base=self.base.reporting(report))
-
-    def with_records(self, records: InMemory) -> "Smoothed":
-        """Return the same data over other records in memory."""
-        return replace(self, base=records)
+    concentration: float
 
     @cached_property
     def kernels(self) -> tuple[tuple[slice, FloatArray], ...]:
@@ -151,29 +87,27 @@ class Smoothed(Data):
             if time > 0
         )
 
-    @cached_property
-    def concentration_unit(self) -> FloatArray:
-        """Unit of the concentrations of priors."""
-        sharper = np.where(np.asarray(self.times) > 0, self.policy.smooth_concentration, 1.0)
-        return np.asarray(self.layout.levels) * sharper
+    @property
+    def sharpness(self) -> FloatArray:
+        """Ratio of the unit of the concentration of each variable, (N,)."""
+        return np.where(np.asarray(self.times) > 0, self.concentration, 1.0)
 
-    @cached_property
-    def center(self) -> FloatArray:
+    def center(self, totals: FloatArray) -> FloatArray:
         """The hidden distribution that gives each variable's own one, nearly."""
-        seen = (self.level_totals + 0.5)[:, None]
+        seen = totals[:, None]
         hidden = self.layout.normalize(seen)
         for _ in range(CENTER_STEPS):
-            hidden = self.layout.normalize(self.hidden_counts(seen, hidden) + 1e-3)
+            hidden = self.layout.normalize(self.share_counts(seen, hidden) + 1e-3)
         return np.asarray(hidden[:, 0])
 
-    def observe(self, model: Model) -> Observed:
-        """Make the model of the levels from that of the hidden ones."""
-        factors = np.array(model.factors)
+    def observe(self, factors: FloatArray) -> FloatArray:
+        """Columns of the levels, from those of the hidden ones."""
+        seen = np.array(factors)
         for rows, kernel in self.kernels:
-            factors[rows] = kernel @ model.factors[rows]
-        return Observed(model.layout, model.weights, factors)
+            seen[rows] = kernel @ factors[rows]
+        return seen
 
-    def hidden_counts(self, counts: FloatArray, factors: FloatArray) -> FloatArray:
+    def share_counts(self, counts: FloatArray, factors: FloatArray) -> FloatArray:
         """Counts of levels shared out among hidden levels, in expectation."""
         shared = np.array(counts)
         for rows, kernel in self.kernels:
@@ -181,7 +115,7 @@ class Smoothed(Data):
             shared[rows] = mine * (kernel.T @ (counts[rows] / np.maximum(kernel @ mine, 1e-300)))
         return shared
 
-    def draw_hidden(
+    def draw_counts(
         self, counts: FloatArray, factors: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """Counts of levels shared out among hidden levels, at random."""
@@ -195,17 +129,34 @@ class Smoothed(Data):
             shared[rows] = (drawn + rest[:, :, None] * chance).sum(axis=0).T
         return shared
 
-    def expect(self, model: Model) -> Expected:
-        """One pass, and expected counts of the hidden levels."""
-        found = self.base.expect(self.observed(model))
-        hidden = self.hidden_counts(found.levels, model.factors)
-        return Expected(found.log_likelihood, np.vstack([found.classes, hidden]))
+    def expect(self, found: Expected, model: Model) -> Expected:
+        """Expected counts of the hidden levels, from those of a pass."""
+        levels = self.share_counts(found.levels, model.factors)
+        return Expected(found.log_likelihood, np.vstack([found.classes, levels]))
 
-    def draw(self, model: Model, rng: np.random.Generator) -> Expected:
-        """One pass with classes drawn, and hidden levels drawn."""
-        found = self.base.draw(self.observed(model), rng)
-        hidden = self.draw_hidden(found.levels, model.factors, rng)
-        return Expected(found.log_likelihood, np.vstack([found.classes, hidden]))
+    def draw(self, found: Expected, model: Model, rng: np.random.Generator) -> Expected:
+        """Drawn counts of the hidden levels, from those of a pass with classes drawn."""
+        levels = self.draw_counts(found.levels, model.factors, rng)
+        return Expected(found.log_likelihood, np.vstack([found.classes, levels]))
+
+
+AnyData = TypeVar("AnyData", bound=Data)
+
+
+def smooth_levels(
+    data: AnyData, variables: Sequence[int], time: float, policy: Policy = DEFAULT
+) -> AnyData:
+    """The data with hidden levels of some variables, times in proportion to their squared number.
+
+    Levels then spread by the same share of their number: what is near in 25 bins is the same
+    level where there are five.
+    """
+    times = tuple(
+        time * (len(variable) / TIME_LEVELS) ** 2 if n in variables else 0.0
+        for n, variable in enumerate(data.domain)
+    )
+    hidden = HiddenLevels(Layout(data.domain.shape), times, policy.smooth_concentration)
+    return replace(data, hidden=hidden)  # type: ignore[type-var]
 
 
 #: Variables that are to be smooth: all that have an order, none, some by name, or, by default, all
@@ -258,8 +209,8 @@ its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
 
 
 def smooth_data(
-    data: Data, variables: Sequence[int], rank: int, session: Session, policy: Policy
-) -> tuple[Data, Policy, float]:
+    data: AnyData, variables: Sequence[int], rank: int, session: Session, policy: Policy
+) -> tuple[AnyData, Policy, float]:
     """The data with some smooth variables, the policy for them, and the time.
 
     Held-out records choose the time; the data themselves where that is zero.
@@ -270,7 +221,7 @@ def smooth_data(
     time = choose_time(data.sample().records, rank, variables, session, wide)
     if time == 0:
         return data, policy, time
-    return Smoothed.over(data, variables, time, wide), wide, time
+    return smooth_levels(data, variables, time, wide), wide, time
 
 
 def choose_time(
@@ -281,44 +232,42 @@ def choose_time(
     Times are tried from the one in the middle on, to the side that is better. Few classes and some
     thousand records are enough to choose by, which keeps the choice cheap.
     """
-    count = 1 if data.total > policy.one_fold_records else policy.smooth_folds
+    count = ceil(policy.judging_records * policy.smooth_folds / data.total)
     made = islice(make_folds(data, policy.smooth_folds, session.rng), count)
-    folds = [fold.limit(policy.smooth_rows, policy.smooth_rows, session.rng) for fold in made]
+    folds = [fold.limit(policy.judge_rows, policy.judge_rows, session.rng) for fold in made]
     least = min((fold.learn.total for fold in folds), default=0.0)
     rank = min(rank, policy.smooth_rank, max(int(least / policy.records_per_class), 1))
     models: list[Model | None] = [None] * len(folds)
     times = policy.smooth_times
-    scores: dict[int, float] = {}
 
+    @cache
     def score(at: int) -> float:
-        if at in scores or not 0 <= at < len(times):
-            return scores.get(at, -np.inf)
+        if not 0 <= at < len(times):
+            return -np.inf
         session.report(f"smooth columns, time {times[at]:g}")
-        scores[at] = 0.0
+        total = 0.0
         for k, fold in enumerate(folds):
-            smooth = Smoothed.over(fold.learn, variables, times[at], policy)
-            model = models[k] = brief_fit(smooth, rank, models[k], session, policy)
-            scores[at] += float(fold.mass @ fold.judge.log_prob(smooth.observed(model)))
-        return scores[at]
+            learn = smooth_levels(fold.learn, variables, times[at], policy)
+            models[k] = model = brief_fit(learn, rank, models[k], session, policy)
+            total += float(fold.mass @ fold.judge.log_prob(learn.observed(model)))
+        return total
 
     at = len(times) // 2
-    score(at)
-    side = 1 if score(at + 1) > score(at) else -1
+    start = score(at)
+    side = 1 if score(at + 1) > start else -1
     while score(at + side) > score(at):
         at += side
     return times[at]
 
 
-def brief_fit(data: Data, rank: int, warm: Model | None, session: Session, policy: Policy) -> Model:
+def brief_fit(
+    data: InMemory, rank: int, warm: Model | None, session: Session, policy: Policy
+) -> Model:
     """Some steps with a prior: from the fit of another time, or from the better of two starts."""
-    em = Em(prior=first_prior(data, policy), policy=policy)
-    if warm is not None:
-        return run(replace(em, limits=policy.glimpse), data, warm, session).model
-    starts = [independence(data)]
-    if rank > 1:
-        starts = [
-            grown_model(data, rank, em, child(session.rng)),
-            random_model(data, rank, child(session.rng)),
-        ]
-    runs = [run(replace(em, limits=policy.explore), data, start, session) for start in starts]
+    em = Em(first_prior(data, policy), limits=policy.explore, policy=policy)
+    starts = [warm or independence(data)]
+    if warm is None and rank > 1:
+        grown = grown_model(data, rank, em, child(session.rng))
+        starts = [grown, random_model(data, rank, child(session.rng))]
+    runs = [run(em, data, start, session) for start in starts]
     return runs[best_run(runs)].model

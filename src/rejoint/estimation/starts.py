@@ -6,7 +6,7 @@ good or better. All are cheap: a start is worth no more than the passes that fol
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -44,11 +44,11 @@ SAME_NATS, NEAR_NATS = 0.1, 2.0
 OTHER_CLASSES = 0.1
 
 #: Makes a model to start from.
-Start = Callable[[Data], Model]
+Start = Callable[[InMemory], Model]
 
 
 def make_starts(
-    data: Data,
+    data: InMemory,
     rank: int,
     count: int,
     em: Em,
@@ -72,16 +72,21 @@ def make_starts(
     return starts[:count]
 
 
-def count_starts(data: Data, rank: int, fewest: int, most: int, policy: Policy = DEFAULT) -> int:
-    """How many starts a budget allows for, by the values in distinct records.
+def count_starts(
+    data: InMemory, rank: int, asked: int | None, policy: Policy, least: int = 0
+) -> int:
+    """How many starts were asked for, or a budget allows for, by the values in distinct records.
 
     It does not depend on how the records are stored, so that neither does the fit.
     """
+    if asked:
+        return asked
     values = data.level_totals.sum() * len(data.records.weight) / data.total
-    return int(np.clip(policy.start_budget // max(values * rank, 1), fewest, most))
+    fewest, most = policy.start_range
+    return int(np.clip(policy.start_budget // max(values * rank, 1), max(least, fewest), most))
 
 
-def given_model(data: Data, model: Model) -> Model:
+def given_model(data: InMemory, model: Model) -> Model:
     """The model, whatever the data."""
     return model
 
@@ -91,12 +96,12 @@ def independence(data: Data) -> Model:
     return Model(data.layout, np.ones(1), data.center[:, None])
 
 
-def random_model(data: Data, rank: int, rng: np.random.Generator) -> Model:
+def random_model(data: InMemory, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and columns drawn around each variable's own distribution."""
     return Model.draw(data.layout.split(data.center), rank, rng)
 
 
-def columns_around(data: Data, seeds: IntArray, blend: float) -> FloatArray:
+def columns_around(data: InMemory, seeds: IntArray, blend: float) -> FloatArray:
     """The levels of some records, blended with the variables' own distributions, (L, seeds)."""
     layout, codes = data.layout, data.records.table(seeds)
     seen = codes >= 0
@@ -124,7 +129,7 @@ def shared_labels(domain: Domain, rank: int) -> tuple[Level, ...]:
     return tuple(most) if shared else ()
 
 
-def model_from_votes(data: Data, rank: int, rng: np.random.Generator) -> Model:
+def model_from_votes(data: InMemory, rank: int, rng: np.random.Generator) -> Model:
     """A class for each label that the variables share, which holds the records that vote for it.
 
     The share of a record in a class is its share of votes for the label, and a little more. Where
@@ -154,7 +159,7 @@ class LabelledStart:
         The class of each record, -1 where it is not known.
     """
 
-    records: InMemory
+    records: InMemory = field(compare=False)  # checkpoints know them by those of the fit
     labels: IntArray
 
     @classmethod
@@ -211,14 +216,16 @@ known), not 2.
         labelled = self.records.take(known, self.records.weight[known])
         return model_of_shares(self.records, labelled, shares)
 
-    def models(self, data: Data, rank: int, count: int, rng: np.random.Generator) -> list[Model]:
+    def models(
+        self, data: InMemory, rank: int, count: int, rng: np.random.Generator
+    ) -> list[Model]:
         """Return copies of that model with random classes up to a rank; one if there are none."""
         count = count if rank > self.model.rank else 1
         center = data.layout.split(data.center)
         return [self.model.extend(rank, center, child(rng)) for _ in range(count)]
 
 
-def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
+def model_of_shares(data: InMemory, records: InMemory, shares: FloatArray) -> Model:
     """The model of records that are divided among classes, (M, F), one more like all in each."""
     layout, parts = data.layout, (records.weight[:, None] * shares).T
     counts = np.stack([records.reweight(part).level_totals for part in parts], axis=1)
@@ -227,7 +234,7 @@ def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
     return Model(layout, weights / weights.sum(), factors)
 
 
-def grown_model(data: Data, rank: int, em: Em, rng: np.random.Generator) -> Model:
+def grown_model(data: InMemory, rank: int, em: Em, rng: np.random.Generator) -> Model:
     """Grow a model by doubling its classes, with some steps at each size."""
     model = independence(data)
     while model.rank < rank:
@@ -241,7 +248,7 @@ def grown_model(data: Data, rank: int, em: Em, rng: np.random.Generator) -> Mode
 
 
 def widen(
-    data: Data, model: Model, rank: int, rng: np.random.Generator, policy: Policy = DEFAULT
+    data: InMemory, model: Model, rank: int, rng: np.random.Generator, policy: Policy = DEFAULT
 ) -> Model:
     """Add classes around records that the model has too few of.
 
@@ -260,35 +267,20 @@ def widen(
 
 
 def follow_start(
-    data: Data, start: Start, number: int, session: Session, key: str, *, solver: Any
+    data: InMemory, start: Start, number: int, session: Session, key: str, *, solver: Any
 ) -> Run:
     """Make a start and run a solver from there."""
     return run(solver, data, start(data), session, start=number, key=key)
 
 
-def limited(solver: Any, objective: float) -> Any:
-    """The solver with its limit in proportion to an objective, where it has such a limit."""
-    by = getattr(solver, "limited_by", None)
-    return solver if by is None else by(objective)
-
-
 @dataclass(frozen=True)
 class StartSearch:
-    """Follows starts on records in memory: all for a while, the better ones further.
+    """Follows starts on records in memory: all for a while, the best ones to the end.
 
-    Parameters
-    ----------
-    data : Data
-        Records in memory.
-    rank : int
-        Number of classes.
-    session : Session
-    policy : Policy
-    offer : callable, optional
-        Makes a result of the runs so far, for an interrupted fit.
+    ``offer`` makes a result of the runs so far, for an interrupted fit.
     """
 
-    data: Data
+    data: InMemory
     rank: int
     session: Session
     policy: Policy = DEFAULT
@@ -297,61 +289,27 @@ class StartSearch:
     def explore(
         self, solver: Any, count: int, known: Sequence[Model] = (), given: Sequence[Model] = ()
     ) -> list[Run]:
-        """Follow all starts for a while, the better ones further, the best ones to the end.
+        """Follow all starts for a while, and the best ones to the end.
 
         Starts that others left behind say so. The starts of a smaller number, and those of them
         that are followed to the end, are among the ones of a larger number. ``known`` models are
         some of the starts, ``given`` ones are all of them.
         """
-        data, policy, rng = self.data, self.policy, self.session.rng
+        policy = self.policy
         starts: list[Start] = [partial(given_model, model=model) for model in given]
         if not starts:
             em = solver if isinstance(solver, Em) else Em(policy=policy)
-            starts = make_starts(data, self.rank, count, em, rng, known, policy)
-        follow = partial(follow_start, solver=with_limits(solver, policy.glimpse))
-        problem, workers = self._place(len(starts))
-        runs = search(problem, starts, follow, self.session, offer=self.offer, workers=workers)
-        numbers: Sequence[int] = range(len(runs))
-        steps = (with_limits(solver, policy.explore), limited(solver, runs[0].objective))
-        for share, further in zip((policy.kept_starts, 0.0), steps, strict=True):
-            good = promising(runs, numbers, share, most=1)
-            for number in set(numbers).difference(good):
-                runs[number] = replace(runs[number], stop=Stop.BEHIND)
-            self._follow(runs, good, partial(follow_start, solver=further), self.offer)
-            numbers = good
+            starts = make_starts(self.data, self.rank, count, em, self.session.rng, known, policy)
+        brief = with_limits(solver, policy.explore)
+        runs = self._search(starts, brief, range(len(starts)), self.session, self.offer)
+        good = promising(runs, range(len(runs)), most=1)
+        for number in set(range(len(runs))).difference(good):
+            runs[number] = replace(runs[number], stop=Stop.BEHIND)
+        self.follow(solver, runs, good)
         return runs
 
-    def finish(
-        self,
-        solver: Any,
-        runs: list[Run],
-        number: int,
-        offer: Callable[[list[Run]], Any] | None = None,
-    ) -> None:
-        """Follow one run to the end of a solver, in place."""
-        follow = partial(follow_start, solver=limited(solver, runs[number].objective))
-        self._follow(runs, [number], follow, offer or self.offer)
-
-    def _place(self, count: int) -> tuple[Data, int]:
-        """Return the records that a number of starts are followed on, and the number of threads."""
-        data, policy = self.data, self.policy
-        size = data.cells * self.rank
-        threaded = policy.threaded_pass[0] <= size <= policy.threaded_pass[1]
-        workers = min(data.threads, count) if threaded else 1
-        return (data.alone() if workers > 1 else data), workers
-
-    def _follow(
-        self,
-        runs: list[Run],
-        numbers: Sequence[int],
-        follow: Follow,
-        offer: Callable[[list[Run]], Any] | None,
-    ) -> None:
-        """Follow some runs further, in place; their histories go on."""
-        starts = [partial(given_model, model=runs[number].model) for number in numbers]
-        problem, workers = self._place(len(starts))
-        # One alone stays here, where Ctrl-C and checkpoints reach it.
-        session = self.session if len(numbers) > 1 else self.session.here()
+    def follow(self, solver: Any, runs: list[Run], numbers: Sequence[int]) -> None:
+        """Follow some runs to the end of a solver, in place; their histories go on."""
 
         def extended(found: Sequence[Run]) -> list[Run]:
             after = list(runs)
@@ -362,20 +320,33 @@ class StartSearch:
                 after[number] = replace(best, stop=last.stop, records=records)
             return after
 
-        found = search(
-            problem,
-            starts,
-            follow,
-            session,
-            offer=None if offer is None else lambda found: offer(extended(found)),
-            workers=workers,
-            numbers=numbers,
-        )
-        runs[:] = extended(found)
+        if hasattr(solver, "limited_by"):
+            solver = solver.limited_by(runs[numbers[0]].objective)
+        starts = [partial(given_model, model=runs[number].model) for number in numbers]
+        # One alone stays here, where Ctrl-C and checkpoints reach it.
+        session = self.session if len(numbers) > 1 else self.session.here()
+        make = self.offer
+        offer = None if make is None else lambda found: make(extended(found))
+        runs[:] = extended(self._search(starts, solver, numbers, session, offer))
+
+    def _search(
+        self,
+        starts: Sequence[Start],
+        solver: Any,
+        numbers: Sequence[int],
+        session: Session,
+        offer: Callable[[list[Run]], Any] | None,
+    ) -> list[Run]:
+        data, (least, most) = self.data, self.policy.threaded_pass
+        threaded = least <= data.cells * self.rank <= most
+        workers = min(data.threads, len(starts)) if threaded else 1
+        follow: Follow = partial(follow_start, solver=solver)
+        data = data.alone() if workers > 1 else data
+        return search(data, starts, follow, session, offer=offer, workers=workers, numbers=numbers)
 
 
 def fit_rank(
-    data: Data,
+    data: InMemory,
     rank: int,
     solver: Any,
     known: Sequence[Model],
@@ -383,131 +354,60 @@ def fit_rank(
     session: Session,
     policy: Policy = DEFAULT,
 ) -> Run:
-    """The best run from many starts, followed to its end."""
-    count = n_init or count_starts(data, rank, policy.fewest_starts, policy.most_starts, policy)
-    starts = StartSearch(data, rank, session, policy)
-    runs = starts.explore(solver, count, known)
-    best = best_run(runs)
-    starts.finish(solver, runs, best)
-    return runs[best]
+    """The best run from many starts."""
+    count = count_starts(data, rank, n_init, policy)
+    runs = StartSearch(data, rank, session, policy).explore(solver, count, known)
+    return runs[best_run(runs)]
 
 
-@dataclass(frozen=True)
-class StartAgreement:
-    """The optima that the starts of a search reached.
+def describe_ends(data: InMemory, runs: Sequence[Run], chains: bool = False) -> str:
+    """Compare the optima that runs reached, all by the same solver; ``chains`` if n_init is theirs.
 
-    Parameters
-    ----------
-    starts : int
-        Starts that were tried.
-    ended : int
-        Those that were followed to the end.
-    reached : int
-        Those of them that reached the best optimum.
-    gap : float
-        Nats by which the next best optimum is lower; NaN where there is none.
-    moved : float
-        Share of the records that the next best optimum puts into other classes; zero where there
-        is none.
-    near : bool
-        Whether the next best optimum is nearly as good.
-    differs : bool
-        Whether the two are different findings.
-
-    Examples
-    --------
-    >>> found = StartAgreement(20, 4, 1, 3.25, 0.3, near=False, differs=True)
-    >>> print(found.text)
-    Of 20 starts, 4 were followed to the end; 1 of them reached this optimum. The next best one is \
-3.2 nats lower and has 30% of the records in other classes.
-    >>> print(found.advice())
-    More starts may find a better one: n_init=40.
-    """
-
-    starts: int
-    ended: int
-    reached: int
-    gap: float = float("nan")
-    moved: float = 0.0
-    near: bool = False
-    differs: bool = False
-
-    @property
-    def serious(self) -> bool:
-        """Whether one start alone, of several, found the best of clearly different optima."""
-        return self.differs and not self.near and self.reached == 1 and self.ended > 3
-
-    @property
-    def text(self) -> str:
-        """What was found; empty if only one start was followed to the end."""
-        if self.ended < 2:
-            return ""
-        said = (
-            f"Of {plural(self.starts, 'start')}, {self.ended} were followed to the end; "
-            f"{self.reached} of them reached this optimum."
-        )
-        if np.isnan(self.gap):
-            return said
-        gap = format_number(float(f"{self.gap:.2g}"))
-        said += (
-            f" The next best one is {gap} {'nat' if gap == '1' else 'nats'} lower and has "
-            f"{self.moved:.0%} of the records in other classes."
-        )
-        if self.near and self.differs:
-            said += " The records hardly tell the two apart."
-        return said
-
-    def advice(self, chains: bool = False) -> str:
-        """What to do if it is serious; ``chains`` if n_init is their number."""
-        if not self.serious:
-            return ""
-        more = Argument("n_init", 2 * self.starts)
-        if not chains:
-            return Message("More starts may find a better one: {more}.", more=more)
-        return Message(
-            "More starts may find a better one: use {solver} with {more}{then}.",
-            solver=Argument("solver", "map"),
-            more=more,
-            then=PythonOnly(", and give its pmf to rejoint.estimate as start"),
-        )
-
-    def tell(self, chains: bool = False) -> str:
-        """Return all sentences; also give them as a remark if it is serious."""
-        said = join_messages([self.text, self.advice(chains)])
-        if self.serious:
-            remark(said)
-        return said
-
-
-def compare_ends(data: Data, runs: Sequence[Run]) -> StartAgreement:
-    """Compare the runs that were followed to the end; all by the same solver.
+    Where one start alone, of several, found the best of clearly different optima, this is remarked.
 
     Examples
     --------
     >>> from rejoint.records.records import Records
     >>> data = InMemory.of(Records.of({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1]}))
     >>> model = Model.of([0.5, 0.5], [np.eye(2)] * 2)
-    >>> ends = [Run(model, 2.8, 0.0, 0.0, Stop.PROGRESS)] * 3
-    >>> compare_ends(data, ends).text
+    >>> describe_ends(data, [Run(model, 2.8, 0.0, 0.0, Stop.PROGRESS)] * 3)
     'Of 3 starts, 3 were followed to the end; 3 of them reached this optimum.'
     """
     best = runs[best_run(runs)]
     ended = [each for each in runs if each.stop is not Stop.BEHIND]
     others = [each for each in ended if each.objective > best.objective + SAME_NATS]
     reached = len(ended) - len(others)
-    if not others:
-        return StartAgreement(len(runs), len(ended), reached)
-    rival = min(others, key=lambda each: each.objective)
-    gap = float(rival.objective - best.objective)
-    moved = share_moved(data, best.model, rival.model)
-    return StartAgreement(
-        *(len(runs), len(ended), reached, gap, moved),
-        near=gap <= NEAR_NATS,
-        differs=moved >= OTHER_CLASSES,
+    if len(ended) < 2:
+        return ""
+    said = (
+        f"Of {plural(len(runs), 'start')}, {len(ended)} were followed to the end; {reached} of "
+        "them reached this optimum."
     )
+    if not others:
+        return said
+    rival = min(others, key=lambda each: each.objective)
+    gap, moved = rival.objective - best.objective, share_moved(data, best.model, rival.model)
+    nats = format_number(float(f"{gap:.2g}"))
+    said += (
+        f" The next best one is {nats} {'nat' if nats == '1' else 'nats'} lower and has {moved:.0%}"
+        " of the records in other classes."
+    )
+    if moved >= OTHER_CLASSES and gap <= NEAR_NATS:
+        return f"{said} The records hardly tell the two apart."
+    if moved < OTHER_CLASSES or reached > 1 or len(ended) <= 3:
+        return said
+    advice = Message(
+        "More starts may find a better one: {solver}{more}{then}.",
+        solver=Message("use {map} with ", map=Argument("solver", "map")) if chains else "",
+        more=Argument("n_init", 2 * len(runs)),
+        then=PythonOnly(", and give its pmf to rejoint.estimate as start") if chains else "",
+    )
+    said = join_messages([said, advice])
+    remark(said)
+    return said
 
 
-def share_moved(data: Data, model: Model, other: Model) -> float:
+def share_moved(data: InMemory, model: Model, other: Model) -> float:
     """Share of the records in other classes under another model, classes matched as fits best.
 
     Examples

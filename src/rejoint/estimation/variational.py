@@ -110,6 +110,17 @@ class Variational:
         return total - float(np.sum(hyper))
 
 
+def estimate_concentrations(data: Data, model: Model, policy: Policy) -> FloatArray:
+    """Concentrations of the priors after some variational steps from a model."""
+    solver = Variational(policy=policy)
+    state = solver.init(data, model)
+    for _ in range(policy.concentration_steps):
+        before, state = state, solver.step(data, state)
+        if np.allclose(before.concentrations, state.concentrations, rtol=1e-3):
+            break
+    return state.concentrations
+
+
 def expected_logs(layout: Layout, counts: FloatArray) -> FloatArray:
     """``E[log w]`` and ``E[log A]`` under the posteriors, (1 + L, F)."""
     head = digamma(counts[0]) - digamma(counts[0].sum())

@@ -16,12 +16,13 @@ from math import ceil, inf
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import entr
 
 from rejoint.arrays import FloatArray
-from rejoint.estimation.data import Data
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.folds import Fold, make_folds
-from rejoint.estimation.gibbs import Bayes, pass_cells
+from rejoint.estimation.gibbs import Bayes, Draw, pass_cells
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import Anchors, posterior_mean, shift_to_pairs
 from rejoint.estimation.priors import Prior, first_concentrations, make_prior
@@ -31,7 +32,6 @@ from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.selection import (
     AnswerPlan,
-    CriterionTable,
     CriterionText,
     EnsembleCurve,
     RankCriterion,
@@ -140,46 +140,30 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
     if rank == 1:
         logs = judge.log_prob(independence(learn))
         return Trial(independence(learn), logs, logs, first, (independence(learn),))
-    begun = [random_model(learn, rank, rng) for _ in range(policy.trial_chains)]
+    starts = [random_model(learn, rank, rng) for _ in range(policy.trial_chains)]
     if warm is not None and start.mode:
-        begun.append(widen(learn, warm.mode, rank, rng, policy))
-    sampler = Bayes(policy=policy)
-    members: list[Model] = []
-    ends = []
-    for k, model in enumerate(begun):
-        chain = islice(sampler.chain(learn, model, rng, first), policy.trial_sweeps)
+        starts.append(widen(learn, warm.mode, rank, rng, policy))
+    sampler, ends, members = Bayes(policy=policy), list[Draw](), list[Model]()
+    length = policy.trial_kept[-1] + 1
+    for k, model in enumerate(starts):
+        chain = islice(sampler.chain(learn, model, rng, first), length)
         for sweep, draw in enumerate(chain):
-            session.report(f"part {number + 1}, sweep {sweep + 1} of {policy.trial_sweeps}")
+            session.report(f"part {number + 1}, sweep {sweep + 1} of {length}")
             # As many chains at every rank: an ensemble of more would look better by that alone.
             if start.ensemble and k < policy.trial_chains and sweep in policy.trial_kept:
                 members.append(draw.mean)
         ends.append(draw)
     logs = none
     if start.ensemble:
-        each = [judge.log_prob(member) for member in members]
-        logs = np.logaddexp.reduce(each, axis=0) - np.log(len(each))
+        logs = np.logaddexp.reduce([judge.log_prob(each) for each in members], axis=0)
+        logs -= np.log(len(members))
     concentrations = np.median([end.concentrations for end in ends], axis=0)
     if not start.mode:
         return Trial(ends[0].mean, none, logs, concentrations, tuple(members))
-    found = polish(learn, [end.mean for end in ends], concentrations, policy.polish_steps, policy)
-    return Trial(found, judge.log_prob(found), logs, concentrations, tuple(members))
-
-
-def polish(
-    data: Data,
-    models: Sequence[Model],
-    concentrations: FloatArray,
-    steps: int,
-    policy: Policy = DEFAULT,
-    session: Session | None = None,
-) -> Model:
-    """Follow the most probable of some models for some steps, under one prior for all."""
-    em = Em(make_prior(data, concentrations), policy=policy)
-    best = models[0]
-    if len(models) > 1:
-        best = min(models, key=lambda model: em.init(data, model).objective)
-    limits = Limits(max_steps=steps, progress=policy.polish_progress, window=10, exact=-1.0)
-    return run(replace(em, limits=limits), data, best, session).model
+    em = Em(make_prior(learn, concentrations), limits=policy.polish, policy=policy)
+    best = min((end.mean for end in ends), key=lambda model: em.init(learn, model).objective)
+    mode = run(em, learn, best).model
+    return Trial(mode, judge.log_prob(mode), logs, concentrations, tuple(members))
 
 
 class Curve:
@@ -205,14 +189,9 @@ class Curve:
         self.logs: dict[int, FloatArray] = {}
         self.flat = 0  # ranks in a row that were no better
         self.ended = False
-        self.limit(folds)
-
-    def limit(self, folds: Sequence[Fold]) -> None:
-        """Judge by the first folds alone."""
         self.mass = np.concatenate([fold.mass for fold in folds])
         self.spread = np.concatenate([fold.spread for fold in folds])
         self.total = float(self.mass.sum())
-        self.logs = {rank: logs[: len(self.mass)] for rank, logs in self.logs.items()}
 
     def add(self, rank: int, logs: FloatArray, flat: float) -> None:
         """Add a rank; the curve ends where ``flat`` in a row are no better by a standard error."""
@@ -234,11 +213,6 @@ class Curve:
         return tuple(sorted(self.logs))
 
     @property
-    def scores(self) -> FloatArray:
-        """The score of each."""
-        return np.array([self.score(rank) for rank in self.ranks])
-
-    @property
     def best(self) -> int:
         """The rank of the highest score."""
         return max(self.ranks, key=self.score)
@@ -255,7 +229,7 @@ class Curve:
         It is zero where a record that one of the two excludes makes the difference infinite.
         """
         with np.errstate(invalid="ignore"):  # -inf less -inf, where zeros are allowed
-            apart = np.nan_to_num(one - other, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            apart = np.where(one == other, 0.0, one - other)
         if np.isinf(apart).any():
             return 0.0
         middle = self.mass @ apart / self.total
@@ -305,7 +279,7 @@ class HeldOutSearch(RankCriterion):
 
     def __init__(
         self,
-        data: Data,
+        data: InMemory,
         session: Session,
         policy: Policy = DEFAULT,
         cells: float | None = None,
@@ -326,7 +300,9 @@ class HeldOutSearch(RankCriterion):
                     criterion=Argument("criterion", "bic"),
                 )
             )
-        used = ceil(policy.judging_records * parts / max(data.total, 1.0))
+        cost = TRIAL_PASSES * pass_cells(folds[0].learn, policy.mode_classes, policy)
+        needed = policy.judging_records * parts / max(data.total, 1.0)
+        used = ceil(min(needed, policy.fold_cells / cost))
         limits = policy.learn_rows, policy.judge_rows
         self.folds = [fold.limit(*limits, session.rng) for fold in folds[:used]]
         self.trials: dict[int, list[Trial]] = {}
@@ -335,19 +311,13 @@ class HeldOutSearch(RankCriterion):
         self.budget = policy.search_cells if cells is None else cells
         self.spent, self.stop = 0.0, ""
         learn = min(fold.learn.total for fold in self.folds)
-        most = min(learn / policy.records_per_class, policy.most_classes)
-        cap = min(int(most), largest_rank(data))
-        super().__init__("heldout", HELD_OUT, 1.0 / self.mode.total, max(1, cap))
+        most = min(learn / policy.records_per_class, policy.most_classes, largest_rank(data))
+        super().__init__("heldout", HELD_OUT, 1.0 / self.mode.total, max(1, int(most)))
 
     def is_past_best(self, rank: int, policy: Policy) -> bool:
         """Whether both curves are flat, or the budget is spent."""
         if self.mode.ended and self.ensemble.ended:
             return True
-        while len(self.folds) > 1 and self.cost(rank) > policy.fold_cells:
-            self.folds = self.folds[:-1]
-        for curve in (self.mode, self.ensemble):
-            curve.limit(self.folds)
-        self.trials = {tried: found[: len(self.folds)] for tried, found in self.trials.items()}
         self.stop = "budget" if self.spent + self.cost(rank) > self.budget else ""
         return bool(self.stop)
 
@@ -365,35 +335,28 @@ class HeldOutSearch(RankCriterion):
 
     def fit(self, rank: int) -> float:
         """Try a rank on every fold."""
-        policy, session = self.policy, self.session
         mode, ensemble = not self.mode.ended, not self.ensemble.ended
         below = max((r for r in self.trials if r < rank), default=None)
         warm = [None] * len(self.folds) if below is None else self.trials[below]
-        mark = self.data.fingerprint if session.checkpoint.active else ""
+        mark = self.data.fingerprint if self.session.checkpoint.active else ""
+        own = self.policy, self.solver, self.n_init
         tasks = [
-            Task(fold, rank, warm[k], mode, ensemble, policy, self.solver, self.n_init, seed, mark)
+            Task(fold, rank, warm[k], mode, ensemble, *own, (self.seed, k, rank), mark)
             for k, fold in enumerate(self.folds)
-            for seed in [(self.seed, k, rank)]
         ]
-        found = search(None, tasks, try_rank, session, thaw=Trial.thaw)
-        self.trials[rank] = found
+        self.trials[rank] = trials = search(None, tasks, try_rank, self.session, thaw=Trial.thaw)
         self.spent += self.cost(rank)
         if mode:
-            logs = np.concatenate([trial.mode_logs for trial in found])
-            self.mode.add(rank, logs, self.flat)
+            self.mode.add(rank, np.concatenate([t.mode_logs for t in trials]), self.flat)
         if ensemble:
-            logs = np.concatenate([trial.ensemble_logs for trial in found])
-            self.ensemble.add(rank, logs, self.flat)
-            self.drop_members()
+            self.ensemble.add(rank, np.concatenate([t.ensemble_logs for t in trials]), self.flat)
+            # Members of ensembles that cannot answer any more take much memory.
+            near = self.ensemble.near(self.policy.ensemble_errors)
+            for tried, own_trials in self.trials.items():
+                for k, trial in enumerate(own_trials):
+                    if k or tried not in near:
+                        own_trials[k] = replace(trial, members=())
         return self.mode.score(rank) if mode else np.nan
-
-    def drop_members(self) -> None:
-        """Forget the members of ensembles that cannot answer any more, which take much memory."""
-        near = self.ensemble.near(self.policy.ensemble_errors)
-        for rank, found in self.trials.items():
-            kept = found[0].members if rank in near else ()
-            first = replace(found[0], members=kept)
-            self.trials[rank] = [first, *(replace(trial, members=()) for trial in found[1:])]
 
     def choose(self) -> int:
         """Return the smallest rank whose mode is within one standard error of the best."""
@@ -423,15 +386,18 @@ class HeldOutSearch(RankCriterion):
 
     def conclude(self, interrupted: bool = False) -> Selection:
         """Return the selection by the curves so far."""
-        curve, ensemble = self.mode, self.ensemble
-        self.scores = dict(zip(curve.ranks, curve.scores.tolist(), strict=True))
-        found = super().conclude(interrupted)
-        columns = {"heldout": found.scores, "error": found.errors}
-        wide = None
-        if ensemble.logs:
-            rank = min(ensemble.near(self.policy.ensemble_errors))
-            wide = EnsembleCurve(rank, ensemble.ranks, ensemble.scores)
-        return replace(found, ensemble=wide, table=CriterionTable(curve.ranks, columns))
+        curve, ensemble, best = self.mode, self.ensemble, self.choose()
+        self.scores = {rank: curve.score(rank) for rank in curve.ranks}
+        self.columns = {
+            rank: {"heldout": score, "error": self.error(best, rank)}
+            for rank, score in self.scores.items()
+        }
+        selection = super().conclude(interrupted)
+        if not ensemble.logs:
+            return selection
+        rank = min(ensemble.near(self.policy.ensemble_errors))
+        scores = np.array([ensemble.score(tried) for tried in ensemble.ranks])
+        return replace(selection, ensemble=EnsembleCurve(rank, ensemble.ranks, scores))
 
     def merge_back(self) -> None:
         """Merge classes one by one, from the rank tried above the choice to the second one below.
@@ -439,28 +405,27 @@ class HeldOutSearch(RankCriterion):
         Growing models overshoot: random starts of a rank end in poorer optima than a larger model
         whose superfluous classes are merged. So the rank below the choice is reached as well.
         """
-        policy, tried = self.policy, sorted(self.mode.logs)
-        choice = self.choose()
+        policy, tried, choice = self.policy, sorted(self.mode.logs), self.choose()
         if choice > policy.largest_merged:
             choice = min(self.mode.near(2.0))
         above = [choice, *(r for r in tried if r > choice)][:2]
         top = max((r for r in above if r <= policy.largest_merged), default=choice)
         bottom = [1, 1, *(r for r in tried if r < choice)][-2]
-        cells = sum(merge_cost(fold.learn, top, bottom, policy) for fold in self.folds)
-        dear = cells > self.budget / 2
-        if dear or top > policy.largest_merged or top <= bottom + 1:
+        pairs, steps = policy.merge_tries
+        passes = ((pairs + 1) * steps + policy.polish.max_steps) * (top - bottom)
+        middle = (top + bottom) // 2
+        cells = passes * sum(pass_cells(fold.learn, middle, policy) for fold in self.folds)
+        if cells > self.budget / 2 or top > policy.largest_merged or top <= bottom + 1:
             return
         self.spent += cells
-        for k, fold in enumerate(self.folds):
-            begun = self.trials[top][k]
-            prior = make_prior(fold.learn, begun.concentrations)
-            for model in merge_down(fold.learn, begun.mode, bottom + 1, prior, policy):
+        for k, (fold, start) in enumerate(zip(self.folds, self.trials[top], strict=True)):
+            prior = make_prior(fold.learn, start.concentrations)
+            for model in merge_down(fold.learn, start.mode, bottom + 1, prior, policy):
                 self.session.report(f"rank {model.rank}, by merging classes")
-                logs, none = fold.judge.log_prob(model), np.empty(0)
-                trial = Trial(model, logs, none, begun.concentrations)
+                logs = fold.judge.log_prob(model)
                 kept = self.trials.setdefault(model.rank, [])
                 if k == len(kept):
-                    kept.append(trial)
+                    kept.append(Trial(model, logs, np.empty(0), start.concentrations))
                 elif not len(kept[k].mode_logs) or fold.mass @ (logs - kept[k].mode_logs) > 0:
                     kept[k] = replace(kept[k], mode=model, mode_logs=logs)
         for rank in range(bottom + 1, top):
@@ -518,14 +483,7 @@ def choose_anchors(
     return Anchors(weights[best], chosen * learn.total), reached
 
 
-def merge_cost(data: Data, top: int, bottom: int, policy: Policy = DEFAULT) -> float:
-    """Return the cost of merging classes one by one, in the same unit."""
-    few, more = policy.merge_steps
-    steps = (policy.merged_pairs + 1) * few + more
-    return steps * (top - bottom) * pass_cells(data, (top + bottom) // 2, policy)
-
-
-def largest_rank(data: Data) -> int:
+def largest_rank(data: InMemory) -> int:
     """Largest rank of use: the joint needs no more, or each record has its own class."""
     cells, records = 1, size_of(data)
     for size in sorted(data.layout.levels)[:-1]:
@@ -533,7 +491,7 @@ def largest_rank(data: Data) -> int:
     return max(cells, 1)
 
 
-def size_of(data: Data) -> int:
+def size_of(data: InMemory) -> int:
     """Number of records; of copies, where weights count them."""
     if data.records.counts_copies:
         return int(data.total)
@@ -544,7 +502,7 @@ def size_of(data: Data) -> int:
 
 
 def merge_down(
-    data: Data, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
+    data: InMemory, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
 ) -> Iterator[Model]:
     """Models of one class less each, down to a rank: the cheapest pairs merged, then followed.
 
@@ -559,17 +517,15 @@ def merge_down(
     >>> [model.rank for model in merge_down(data, start, 2, prior)]
     [3, 2]
     """
-    few, more = (
-        Em(prior, limits=Limits(max_steps=steps, progress=progress, exact=-1.0), policy=policy)
-        for steps, progress in zip(policy.merge_steps, (0.0, policy.polish_progress), strict=True)
-    )
+    polish = Em(prior, limits=policy.polish, policy=policy)
+    brief = Em(prior, limits=Limits(policy.merge_tries[1], 0.0, exact=-1.0), policy=policy)
     while model.rank > bottom:
         candidates = [merge_pair(model, f, g) for f, g in cheapest_pairs(model, policy)]
         heavy = np.argsort(-model.weights, kind="stable")[:-1]
         candidates.append(model.take(np.sort(heavy)))
-        tried = [run(few, data, candidate) for candidate in candidates]
+        tried = [run(brief, data, candidate) for candidate in candidates]
         best = min(tried, key=lambda done: done.objective)
-        model = run(more, data, best.model).model
+        model = run(polish, data, best.model).model
         yield model
 
 
@@ -583,17 +539,13 @@ def cheapest_pairs(model: Model, policy: Policy = DEFAULT) -> list[tuple[int, in
     (0, 1)
     """
     weights, factors = model.weights, model.factors
-    own = weights * -_plogp(factors).sum(axis=0)
+    own = weights * entr(factors).sum(axis=0)
     first, second = np.triu_indices(model.rank, 1)
     both = weights[first] + weights[second]
     mixed = (factors[:, first] * weights[first] + factors[:, second] * weights[second]) / both
-    cost = both * -_plogp(mixed).sum(axis=0) - own[first] - own[second]
-    order = np.argsort(cost, kind="stable")[: policy.merged_pairs]
+    cost = both * entr(mixed).sum(axis=0) - own[first] - own[second]
+    order = np.argsort(cost, kind="stable")[: policy.merge_tries[0]]
     return [(int(first[k]), int(second[k])) for k in order]
-
-
-def _plogp(p: FloatArray) -> FloatArray:
-    return np.asarray(p * np.log(np.maximum(p, 1e-300)))
 
 
 def merge_pair(model: Model, f: int, g: int) -> Model:
@@ -608,5 +560,4 @@ def merge_pair(model: Model, f: int, g: int) -> Model:
     both = weights[f] + weights[g]
     factors[:, f] = (weights[f] * factors[:, f] + weights[g] * factors[:, g]) / both
     weights[f] = both
-    rest = np.delete(np.arange(model.rank), g)
-    return Model(model.layout, weights[rest], factors[:, rest])
+    return Model(model.layout, weights, factors).take(np.delete(np.arange(model.rank), g))

@@ -15,13 +15,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.selection import (
-    CriterionTable,
-    CriterionText,
-    RankCriterion,
-    Selection,
-    search_ranks,
-)
+from rejoint.rank.selection import CriterionText, RankCriterion, Selection, search_ranks
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
@@ -103,8 +97,7 @@ class TableBic(RankCriterion):
         name = "BIC of the tables (each pair of variables counted once)"
         measure = CriterionText(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
         # The largest rank that the number of cells does not exclude.
-        said = report(marginals.domain, subsets=marginals.subsets)
-        cap = max(said.counting, 1)
+        cap = max(report(marginals.domain, subsets=marginals.subsets).counting, 1)
         super().__init__("bic of tables", measure, CLOSE / 2 / self.records, cap)
         self.models: dict[int, LowRankPMF] = {}
 
@@ -112,30 +105,25 @@ class TableBic(RankCriterion):
         """BIC of the tables, per record and the higher the better."""
         # An interrupted search returns a selection, not the fit of one rank.
         session = Session(self.session.rng, self.session.report)
-        results = [
-            fit_tables(self.tables, rank, _SOLVER, session, start=start, n_init=1)
-            for start in self._starts(rank)
+        starts: list[LowRankPMF | str] = ["random"] * self.n_init
+        if below := max((r for r in self.models if r < rank), default=0):
+            model = self.models[below]
+            # New classes are drawn around the variables' own shares.
+            own = [model.marginal([name]) for name in model.domain.names]
+            wide = Model.of(model.weights, model.factors).extend(rank, own, session.rng)
+            starts[0] = LowRankPMF(wide.weights, wide.parts, model.domain)
+        fits = [
+            fit_tables(self.tables, rank, _SOLVER, session, start=start, n_init=1).pmf
+            for start in starts
         ]
-        found = [(self._likelihood(result.pmf), k) for k, result in enumerate(results)]
-        value, best = max(found)
-        self.models[rank] = pmf = results[best].pmf
+        values = [self._likelihood(pmf) for pmf in fits]
+        pmf = self.models[rank] = fits[int(np.argmax(values))]
         if self.tables.unknown is not None:
             self.tables = self.tables.filled(pmf)
         parameters = Layout(pmf.domain.shape).parameters(rank)
-        return float(value - 0.5 * parameters * np.log(self.records)) / self.records
-
-    def _starts(self, rank: int) -> list[LowRankPMF | str]:
-        below = [r for r in self.models if r < rank]
-        fresh: list[LowRankPMF | str] = ["random"] * self.n_init
-        if below:
-            fresh[0] = self._widened(self.models[max(below)], rank)
-        return fresh
-
-    def _widened(self, model: LowRankPMF, rank: int) -> LowRankPMF:
-        """The classes of a smaller model, and new ones drawn around the variables' own shares."""
-        own = [model.marginal([name]) for name in model.domain.names]
-        wide = Model.of(model.weights, model.factors).extend(rank, own, self.session.rng)
-        return LowRankPMF(wide.weights, wide.parts, model.domain)
+        score = max(values) - 0.5 * parameters * np.log(self.records)
+        self.columns[rank] = {"bic": -2.0 * score}
+        return float(score) / self.records
 
     def _likelihood(self, pmf: LowRankPMF) -> float:
         total = 0.0
@@ -147,12 +135,6 @@ class TableBic(RankCriterion):
     def pmf(self, rank: int) -> LowRankPMF:
         """A rank that was fitted."""
         return self.models[rank]
-
-    def table(self) -> CriterionTable:
-        """The BIC of the ranks so far."""
-        ranks = tuple(sorted(self.scores))
-        values = np.array([-2.0 * self.records * self.scores[rank] for rank in ranks])
-        return CriterionTable(ranks, {"bic": values})
 
     def ending(self, chosen: int) -> str:
         """What to add to the sentence about the rank chosen."""

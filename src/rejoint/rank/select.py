@@ -12,15 +12,15 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.estimation.data import Data, InMemory
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.folds import draw_rows
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.smoothing import Smooth, smooth_data, smooth_variables
 from rejoint.messages import Progress
-from rejoint.rank.criteria import EvidenceBound, InformationCriterion
+from rejoint.rank.criteria import EvidenceBound, InformationCriterion, brief_em
 from rejoint.rank.curve import HeldOutSearch, largest_rank, size_of
-from rejoint.rank.selection import RankCriterion, Selection, search_ranks
+from rejoint.rank.selection import Selection, search_ranks
 from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.sparse import as_records
 from rejoint.records.survey_design import WeightArguments
@@ -149,21 +149,12 @@ not_applicable, missing_level
     smoothed = smooth_variables(records.domain, smooth, solver)
     if INFORMATION.issuperset(criteria):
         smoothed = ()
-    asked = {"ranks": given, "criterion": criteria, "solver": solver, "folds": folds}
-    kept, rng = open_checkpoint(
-        checkpoint,
-        random_state,
-        lambda: records.fingerprint,
-        n_init=n_init,
-        budget=budget,
-        smooth=smooth,
-        policy=policy,
-        **asked,
-    )
+    options: dict[str, Any] = {"criterion": criteria, "solver": solver, "folds": folds}
+    options |= {"n_init": n_init, "budget": budget}
+    asked = {"ranks": given, "smooth": smooth, "policy": policy, **options}
+    kept, rng = open_checkpoint(checkpoint, random_state, lambda: records.fingerprint, **asked)
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)
-        options: dict[str, Any] = {"criterion": criteria, "solver": solver, "folds": folds}
-        options |= {"n_init": n_init, "budget": budget}
 
         def choose() -> Selection:
             found, own, _ = smooth_data(records, smoothed, policy.smooth_rank, session, policy)
@@ -176,7 +167,7 @@ not_applicable, missing_level
 
 
 def select_rank(
-    data: Data,
+    data: InMemory,
     ranks: Sequence[int] | None = None,
     *,
     criterion: Sequence[str] = ("heldout",),
@@ -196,29 +187,29 @@ def select_rank(
     if ranks is None and largest_rank(data) == 1:
         return select_rank_one(data, first)
     options = {"solver": solver, "n_init": n_init, "session": session, "policy": policy}
-    if first == "heldout":  # which limits its records itself
-        found = select_held_out(data, ranks, folds, budget=budget, plan=plan, **options)
-    else:
-        found = select_by(first, data, ranks, **options)
+
+    def search(name: str, ranks: Sequence[int] | None, **more: Any) -> Selection:
+        if name == "heldout":  # which limits its records itself
+            return select_held_out(data, ranks, folds, **more, **options)
+        return select_by(name, data, ranks, **options)
+
+    found = search(first, ranks, **({"budget": budget, "plan": plan} if first == "heldout" else {}))
     for name in others:
         if name not in found.table.columns:
-            with session.convert(partial(_instead, replace(found, interrupted=True))):
-                if name == "heldout":
-                    other = select_held_out(data, found.ranks, folds, **options)
-                else:
-                    other = select_by(name, data, found.ranks, **options)
+            # An interrupted search of another criterion leaves the selection that there was.
+            with session.convert(partial(_first_of, replace(found, interrupted=True))):
+                other = search(name, found.ranks)
             found = replace(found, table=found.table.join(other.table))
     return found
 
 
-def _instead(found: Selection, other: Selection) -> Selection:
-    """The selection that there was before another criterion was added."""
+def _first_of(found: Selection, other: Selection) -> Selection:
     return found
 
 
 def select_by(
     criterion: str,
-    data: Data,
+    data: InMemory,
     ranks: Sequence[int] | None,
     *,
     solver: Any,
@@ -231,14 +222,13 @@ def select_by(
         data = data.records
     rows = len(data.records.weight)
     data = draw_rows(data, policy.most_rows, session.rng)
-    cap = largest_rank(data)
-    judge: RankCriterion
+    kind: type[InformationCriterion]
     if criterion == "evidence":
-        judge = EvidenceBound(data, n_init, cap, session, policy)
+        kind, solver = EvidenceBound, brief_em(data, policy)
     else:
-        maximizer = make_solver(solver, "ml", policy)
-        judge = InformationCriterion(criterion, data, maximizer, n_init, cap, session, policy)
-    found = search_ranks(judge, ranks, session, policy)
+        kind, solver = InformationCriterion, make_solver(solver, "ml", policy)
+    measured = kind(criterion, data, solver, n_init, largest_rank(data), policy)
+    found = search_ranks(measured, ranks, session, policy)
     if rows > policy.most_rows:
         used = f"{policy.most_rows:,} of the {plural(rows, 'distinct record')}, drawn at random"
         found = replace(found, words=f"{found.words} The search used {used}.")
@@ -249,23 +239,22 @@ def make_solver(solver: Any, default: str, policy: Policy) -> Any:
     """The solver to fit ranks by; None for the search by chains, which finds MAP models."""
     if is_solver(solver):
         return solver
-    if solver == "auto":
-        solver = default
-    if solver == "map" != default:
+    name = default if solver == "auto" else solver
+    if name == "map" != default:
         raise ValueError(
             "Information criteria need maximum-likelihood fits, and solver='map' has a prior: "
             "leave out solver, or use criterion='heldout'."
         )
-    if solver not in ("ml", "map"):
+    if name not in ("ml", "map"):
         raise ValueError(
-            f"solver={cite(solver)} cannot score ranks; give 'map', 'ml', or an object with name, "
+            f"solver={cite(name)} cannot score ranks; give 'map', 'ml', or an object with name, "
             "limits, init and step, such as rejoint.estimation.Em()."
         )
-    return Em(policy=policy) if solver == "ml" else None
+    return Em(policy=policy) if name == "ml" else None
 
 
 def select_held_out(
-    data: Data,
+    data: InMemory,
     ranks: Sequence[int] | None,
     folds: int,
     *,
@@ -313,19 +302,16 @@ def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
 
 def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     """The ranks in order, each once."""
-    found = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else [ranks]
-    good = all(
-        isinstance(rank, int | np.integer) and not isinstance(rank, bool) and rank > 0
-        for rank in found
-    )
-    if not found or not good:
+    found = list(ranks) if isinstance(ranks, Sequence | np.ndarray) else [ranks]
+    whole = (isinstance(r, int | np.integer) and not isinstance(r, bool) and r > 0 for r in found)
+    if not found or not all(whole):
         raise ValueError(
             f"ranks must be whole numbers of at least 1, such as range(1, 9); got {cite(ranks)}."
         )
     return tuple(sorted({int(rank) for rank in found}))
 
 
-def select_rank_one(data: Data, criterion: str) -> Selection:
+def select_rank_one(data: InMemory, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
     why = "there is one record"
     if size_of(data) > 1:

@@ -67,17 +67,13 @@ class AnswerPlan:
     @property
     def text(self) -> str:
         """Which model answers, in words."""
-        if self.kind == "ensemble":
-            return f"Answers come from chains of rank {self.rank}, started from random models."
-        if self.kind == "modes":
+        if self.kind == "mode":
             return (
-                f"Answers come from chains of rank {self.rank}, started from its most probable "
-                "models."
+                f"Answers come from the most probable model of rank {self.rank}, which predicts "
+                "better than chains; these give intervals."
             )
-        return (
-            f"Answers come from the most probable model of rank {self.rank}, which predicts better "
-            "than chains; these give intervals."
-        )
+        first = "random models" if self.kind == "ensemble" else "its most probable models"
+        return f"Answers come from chains of rank {self.rank}, started from {first}."
 
 
 #: Ranks that a sentence lists one by one at the most.
@@ -153,29 +149,22 @@ class CriterionTable:
     @property
     def rows(self) -> list[list[str]]:
         """The table as texts, its head first; the best value of each criterion has a star."""
-        best, star = self.best, {True: "*", False: ""}
-        found = [["rank", *(COLUMNS[name][0] for name in self.columns)]]
-        for place, rank in enumerate(self.ranks):
-            values = {name: column[place] for name, column in self.columns.items()}
-            found.append(
-                [
-                    str(rank),
-                    *(
-                        "" if isnan(x) else f"{x:{COLUMNS[name][1]}}{star[best.get(name) == rank]}"
-                        for name, x in values.items()
-                    ),
-                ]
+        texts = [["rank", *map(str, self.ranks)]]
+        for name, values in self.columns.items():
+            head, form, _ = COLUMNS[name]
+            best = self.best.get(name)
+            cells = (
+                "" if isnan(x) else f"{x:{form}}{'*' * (best == rank)}"
+                for rank, x in zip(self.ranks, values, strict=True)
             )
-        return found
+            texts.append([head, *cells])
+        return [list(row) for row in zip(*texts, strict=True)]
 
     def __str__(self) -> str:
         """A line for each rank, below the names of the criteria."""
         widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in self.rows
-        ]
-        return "\n".join(line.rstrip() for line in lines)
+        padded = (map(str.rjust, row, widths) for row in self.rows)
+        return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
 @dataclass(frozen=True, repr=False)
@@ -248,29 +237,18 @@ class Selection:
         return f"{self.table}\n{self.words}" if self.table.columns else self.words
 
 
-def listed(ranks: Sequence[int]) -> str:
-    """Return numbers as text: "2, 3 and 4".
+def listed(ranks: Sequence[int], most: int = 10**9) -> str:
+    """Return increasing ranks as text; only their number and range if there are too many.
 
     Examples
     --------
-    >>> listed([2]), listed([2, 3, 4])
-    ('2', '2, 3 and 4')
+    >>> listed([2]), listed([2, 3, 4]), listed([1, 2, 3, 4, 5, 6, 8, 12], most=6)
+    ('2', '2, 3 and 4', '8 ranks from 1 to 12')
     """
-    *most, last = map(str, ranks)
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def describe_ranks(ranks: Sequence[int]) -> str:
-    """Return increasing ranks as text; only their number and range if there are many.
-
-    Examples
-    --------
-    >>> describe_ranks([2, 3, 4]), describe_ranks([1, 2, 3, 4, 5, 6, 8, 12])
-    ('2, 3 and 4', '8 ranks from 1 to 12')
-    """
-    if len(ranks) > MOST_LISTED_RANKS:
-        return f"{plural(len(ranks), 'rank')} from {ranks[0]} to {ranks[-1]}"
-    return listed(ranks)
+    *others, last = map(str, ranks)
+    if len(ranks) > most:
+        return f"{plural(len(ranks), 'rank')} from {others[0]} to {last}"
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 @dataclass(frozen=True)
@@ -316,12 +294,9 @@ class CriterionText:
         (['-6.012120', '-6.012090'], ['1,300.0'])
         """
         values = [self.scale * score for score in scores]
-        size = max(abs(value) for value in values)
-        gap = max(values) - min(values)
-        digits = [0]
-        digits += [4 - floor(log10(size))] if 0 < size < inf else []
-        digits += [1 - floor(log10(gap))] if 0 < gap < inf else []
-        return [f"{value:,.{min(max(digits), 15)}f}" for value in values]
+        sizes = (max(map(abs, values)), 4), (max(values) - min(values), 1)
+        digits = [most - floor(log10(size)) for size, most in sizes if 0 < size < inf]
+        return [f"{value:,.{min(max([0, *digits]), 15)}f}" for value in values]
 
 
 class RankCriterion(ABC):
@@ -346,6 +321,7 @@ class RankCriterion(ABC):
     def __init__(self, criterion: str, measure: CriterionText, slack: float, cap: int) -> None:
         self.criterion, self.measure, self.slack, self.cap = criterion, measure, slack, cap
         self.scores: dict[int, float] = {}
+        self.columns: dict[int, dict[str, float]] = {}  # of the table, by rank
 
     @abstractmethod
     def fit(self, rank: int) -> float:
@@ -362,10 +338,6 @@ class RankCriterion(ABC):
     def choose(self) -> int:
         """The smallest rank whose score is the best but for ``slack``."""
         return smallest_best(self.scores, self.slack)
-
-    def table(self) -> CriterionTable:
-        """Criteria of the ranks so far."""
-        return CriterionTable((), {})
 
     def ending(self, chosen: int) -> str:
         """What to add to the sentence about the rank chosen."""
@@ -388,26 +360,21 @@ class RankCriterion(ABC):
 
     def conclude(self, interrupted: bool = False) -> Selection:
         """Choose a rank by its score, find the ranks that tie with it, and describe both."""
-        scores, chosen = self.scores, self.choose()
-        tried = tuple(sorted(scores))
-        errors = np.array([self.error(chosen, rank) for rank in tried])
-        found = np.array([scores[rank] for rank in tried])
-        near = scores[chosen] - errors <= found  # in this order, so that -inf is near -inf
-        tied = tuple(rank for rank, close in zip(tried, near, strict=True) if close)
-        words = describe_selection(chosen, scores, tied, self.measure)
+        chosen, ranks = self.choose(), tuple(sorted(self.scores))
+        scores = np.array([self.scores[rank] for rank in ranks])
+        errors = np.array([self.error(chosen, rank) for rank in ranks])
+        near = self.scores[chosen] - errors <= scores  # in this order, so that -inf is near -inf
+        tied = tuple(rank for rank, close in zip(ranks, near, strict=True) if close)
+        words = describe_selection(chosen, self.scores, tied, self.measure)
         ended = "The search was interrupted: other ranks may be better."
         words = " ".join(filter(None, (words, ended if interrupted else self.ending(chosen))))
+        names = self.columns[ranks[0]] if self.columns else ()
+        columns = {name: np.array([self.columns[r][name] for r in ranks]) for name in names}
+        table = CriterionTable(ranks, columns)
+        model = self.pmf(chosen)
         return Selection(
-            chosen,
-            tried,
-            found,
-            errors,
-            tied,
-            self.criterion,
-            words,
-            self.pmf(chosen),
-            interrupted,
-            table=self.table(),
+            *(chosen, ranks, scores, errors, tied, self.criterion, words, model, interrupted),
+            table=table,
         )
 
 
@@ -422,31 +389,26 @@ def search_ranks(
     An interrupted search offers a selection of what was scored. Progress says how many ranks there
     are, at most, and how much time they take at the speed of those before.
     """
-    growing = ranks is None
-    wanted = list(ranks_to_try(criterion.cap, policy) if ranks is None else ranks)
-    head = ""
-    criterion.session = session.reporting(lambda line: session.report(f"{head}: {line}"))
+    wanted = list(ranks or ranks_to_try(criterion.cap, policy))
 
-    def score(rank: int) -> None:
+    def score(rank: int, which: str) -> None:
+        head = f"rank {rank}, {which}"
+        session.report(head)
+        criterion.session = session.reporting(lambda line: session.report(f"{head}: {line}"))
         value = criterion.fit(rank)
         criterion.scores[rank] = -inf if isnan(value) else value
         session.offer(lambda: criterion.conclude(interrupted=True), certain=True)
 
-    costs = np.cumsum([criterion.cost(rank) for rank in wanted])
-    most = max(int(np.sum(costs <= criterion.budget)), 1) if growing else len(wanted)
-    countdown, done = Countdown(float(costs[most - 1])), 0.0
+    costs = np.cumsum([0.0, *(criterion.cost(rank) for rank in wanted)])
+    most = len(wanted) if ranks else max(int(np.sum(costs[1:] <= criterion.budget)), 1)
+    countdown = Countdown(float(costs[most]))
     for number, rank in enumerate(wanted):
-        if growing and criterion.scores and criterion.is_past_best(rank, policy):
+        if not ranks and criterion.scores and criterion.is_past_best(rank, policy):
             break
-        of = f"{number + 1} of {'at most ' if growing else ''}{most}"
-        head = f"rank {rank}, {of}{countdown.tell(done)}"
-        session.report(head)
-        score(rank)
-        done = float(costs[number])
-    while growing and (middle := criterion.next_between(policy)) is not None:
-        head = f"rank {middle}, between those tried"
-        session.report(head)
-        score(middle)
+        left = countdown.tell(float(costs[number]))
+        score(rank, f"{number + 1} of {'' if ranks else 'at most '}{most}{left}")
+    while not ranks and (middle := criterion.next_between(policy)) is not None:
+        score(middle, "between those tried")
     criterion.session = session
     return criterion.conclude()
 
@@ -483,25 +445,22 @@ def describe_selection(
     Rank 2 of 1, 2 and 3 is the smallest within 2 of the lowest BIC, which rank 3 has (16,000.0 \
     against 15,999.0). Rank 3 cannot be distinguished from it: within 2 in BIC.
     """
-    ranks = sorted(scores)
-    top = max(scores.values())
+    ranks, top = sorted(scores), max(scores.values())
+    mine, highest = measure.show(scores[chosen], top)
     if len(ranks) == 1:
-        value = measure.show(top)[0]
-        return f"Rank {chosen} is the only one that was tried: {measure.name} {value}."
+        return f"Rank {chosen} is the only one that was tried: {measure.name} {mine}."
     if not isfinite(top):
         return (
-            f"The {measure.name} is {measure.show(top)[0]} at each of the ranks {listed(ranks)}: "
-            f"it does not distinguish them, and rank {chosen} is the smallest."
+            f"The {measure.name} is {mine} at each of the ranks {listed(ranks)}: it does not "
+            f"distinguish them, and rank {chosen} is the smallest."
         )
-    best = f"the {measure.extreme} {measure.name}"
-    if scores[chosen] == top:
-        said = f"Rank {chosen} of {describe_ranks(ranks)} has {best}, {measure.show(top)[0]}."
-    else:
-        mine, highest = measure.show(scores[chosen], top)
-        said = (
-            f"Rank {chosen} of {describe_ranks(ranks)} is the smallest within {measure.slack} "
-            f"of {best}, which rank {min(ranks, key=lambda r: -scores[r])} has ({mine} against "
-            f"{highest})."
+    best, said = f"the {measure.extreme} {measure.name}", listed(ranks, MOST_LISTED_RANKS)
+    said = f"Rank {chosen} of {said} has {best}, {mine}."
+    if scores[chosen] != top:
+        first = min(ranks, key=lambda rank: -scores[rank])
+        smallest = f"is the smallest within {measure.slack} of {best}"
+        said = said.replace(
+            f"has {best}, {mine}", f"{smallest}, which rank {first} has ({mine} against {highest})"
         )
     others = [rank for rank in tied if rank != chosen]
     if others:

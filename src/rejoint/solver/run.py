@@ -1,7 +1,6 @@
 """The loop of all solvers: steps, their history, and the reason to stop."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -19,8 +18,6 @@ from rejoint.solver.solver import (
     Stalled,
     Stop,
     check_needs,
-    freeze_records,
-    thaw_records,
 )
 from rejoint.text import duration
 
@@ -36,8 +33,8 @@ def run(
 ) -> Run:
     """Step until the solver's limits say stop.
 
-    The run is kept in the session's checkpoint, and resumed from there. While it goes on,
-    ``session.unfinished`` has the model so far, in case that the fit is interrupted.
+    A run that has ended is kept in the session's checkpoint. Of one that is interrupted,
+    ``session.unfinished`` has the model so far.
 
     Parameters
     ----------
@@ -66,18 +63,16 @@ def run(
     """
     session = session or Session(np.random.default_rng(0))
     checkpoint = session.checkpoint
-    before = None
     if checkpoint.active:
         if not key:
             fingerprint = problem.fingerprint  # type: ignore[attr-defined]
             key = digest("run", fingerprint, solver, start, model)
-        before = checkpoint.parse(key, partial(resume, solver))
-    if isinstance(before, Run):
-        return before
+        before = checkpoint.parse(key, Run.thaw)
+        if before is not None:
+            return before
     check_needs(solver, problem)
-    limits = solver.limits
-    state, records = before or (solver.init(problem, model), [])
-    begun = perf_counter() - (records[-1].seconds if records else 0.0)
+    limits, begun, records = solver.limits, perf_counter(), list[Record]()
+    state = solver.init(problem, model)
 
     def note(step: int) -> None:
         seconds = perf_counter() - begun
@@ -88,14 +83,7 @@ def run(
         error = problem.error(state.objective)
         return Run(state.model, state.objective, state.residual, error, stop, tuple(records))
 
-    def keep() -> None:
-        if checkpoint.active and hasattr(solver, "freeze"):
-            frozen = solver.freeze(state)
-            names = " ".join(frozen)
-            checkpoint.put(key, {**frozen, "state": names, **freeze_records(records)})
-
-    if not records:
-        note(0)
+    note(0)
     stop: Stop | None
     certain = state, len(records)
     try:
@@ -109,28 +97,17 @@ def run(
                 break
             note(len(records))
             certain = state, len(records)
-            if checkpoint.due:
-                keep()
     except Stalled:
         stop = Stop.STALLED
     except KeyboardInterrupt:
-        # The model so far is what an interrupted fit returns; the checkpoint resumes from it.
+        # The model so far is what an interrupted fit returns.
         state, records = certain[0], records[: certain[1]]
         session.unfinished[start] = so_far(Stop.INTERRUPTED)
-        keep()
         raise
     done = so_far(stop)
     if checkpoint.active:
         checkpoint.put(key, done.freeze())
     return done
-
-
-def resume(solver: Any, entry: Mapping[str, Any]) -> Run | tuple[Any, list[Record]]:
-    """What a checkpoint has of a run: its outcome, or its state and history so far."""
-    if (done := Run.thaw(entry)) is not None:
-        return done
-    frozen = {name: entry[name] for name in entry["state"].split()}
-    return solver.thaw(frozen), thaw_records(entry)
 
 
 def describe(problem: Problem, records: Sequence[Record], limits: Limits) -> str:

@@ -4,7 +4,7 @@ A solver needs no base class. Any object with ``name``, ``limits``, ``init`` and
 passed to :func:`rejoint.factorize` or :func:`rejoint.estimate`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import astuple, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
@@ -173,36 +173,24 @@ class Run:
         """The run as arrays, numbers and texts, for a checkpoint."""
         numbers = {name: getattr(self, name) for name in ("objective", "residual", "error")}
         parts = {"levels": list(self.model.layout.levels), "stacked": self.model.stacked}
-        return {**parts, **numbers, "stop": str(self.stop), **freeze_records(self.records)}
+        rows = [(each.start, *astuple(each)[2:]) for each in self.records]
+        solver = self.records[0].solver if self.records else ""  # all have the same
+        history = {"history": np.array(rows, dtype=np.float64), "solver": solver}
+        return {**parts, **numbers, "stop": str(self.stop), **history}
 
     @classmethod
-    def thaw(cls, frozen: Mapping[str, Any]) -> "Run | None":
-        """Return the run that was frozen, None of one that has not ended; files may be damaged."""
-        if "stop" not in frozen:
-            return None
+    def thaw(cls, frozen: Mapping[str, Any]) -> "Run":
+        """Return the run that was frozen; files may be damaged."""
         numbers = {name: float(frozen[name]) for name in ("objective", "residual", "error")}
         levels, stacked = frozen["levels"], frozen["stacked"]
         if stacked.ndim != 2 or len(stacked) != 1 + sum(levels) or not (stacked >= 0.0).all():
             raise ValueError(f"a model of {plural(sum(levels), 'level')} has shape {stacked.shape}")
         model = Model.from_stacked(Layout(tuple(levels)), stacked)
-        records = tuple(thaw_records(frozen))
+        records = tuple(
+            Record(int(start), frozen["solver"], int(step), *map(float, rest))
+            for start, step, *rest in frozen["history"]
+        )
         return cls(model, **numbers, stop=Stop(frozen["stop"]), records=records)
-
-
-def freeze_records(records: Sequence[Record]) -> dict[str, Any]:
-    """Numbers of all records as one array; all have the same start and solver."""
-    rows = [(each.start, *astuple(each)[2:]) for each in records]
-    solver = records[0].solver if records else ""
-    return {"history": np.array(rows, dtype=np.float64), "solver": solver}
-
-
-def thaw_records(frozen: Mapping[str, Any]) -> list[Record]:
-    """The records that were frozen."""
-    solver = frozen["solver"]
-    return [
-        Record(int(start), solver, int(step), float(objective), float(residual), float(seconds))
-        for start, step, objective, residual, seconds in frozen["history"]
-    ]
 
 
 class State(Protocol):
@@ -240,9 +228,7 @@ class Solver(Protocol[P_contra, S]):
     """A method that improves a model step by step.
 
     A solver may declare in ``needs`` the names of what it uses of the problem (``"loss.slope"`` for
-    a part of a part), and is then refused with the missing part named. With ``freeze`` (state to
-    arrays and numbers) and ``thaw`` (the reverse), a checkpoint can resume it in the middle of a
-    run.
+    a part of a part), and is then refused with the missing part named.
     """
 
     @property

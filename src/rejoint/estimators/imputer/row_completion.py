@@ -11,11 +11,11 @@ from scipy.special import logit
 from rejoint import kernels
 from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
 from rejoint.domain.domain import Domain
-from rejoint.estimation.data import Data, InMemory
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import child
 from rejoint.estimation.priors import Prior
-from rejoint.estimation.smoothing import Smooth, Smoothed, smooth_variables
+from rejoint.estimation.smoothing import Smooth, smooth_levels, smooth_variables
 from rejoint.estimation.starts import random_model
 from rejoint.estimators.imputer.column_learner import Forest, stack
 from rejoint.model import Layout, Model
@@ -292,7 +292,7 @@ def _follow(
     if not (kept >= 0).any():
         kept = codes
     plain = InMemory.of(Records(domain, kept, weight))
-    data: Data = Smoothed.over(plain, variables, SMOOTH_TIME) if variables else plain
+    data = smooth_levels(plain, variables, SMOOTH_TIME) if variables else plain
     em = Em(prior=Prior(0.0, data.center), memory=0, limits=LIMITS)
     found = run(em, data, random_model(data, rank, rng), session, start=number)
     return replace(found, model=data.observed(found.model))
