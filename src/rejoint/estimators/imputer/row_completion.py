@@ -483,7 +483,7 @@ class Completed(NamedTuple):
         return Completed(*(part[rows] for part in self))
 
 
-class LeftOut(NamedTuple):
+class HeldOutRows(NamedTuple):
     """Rows that have a variable, completed as if it were missing.
 
     ``table`` has the probability of each of its levels by classes that have not seen the cell.
@@ -544,7 +544,7 @@ class RowCompletion:
         codes: Codes,
         values: FloatArray,
         hidden: list[BoolArray],
-    ) -> dict[int, LeftOut]:
+    ) -> dict[int, HeldOutRows]:
         """Return rows that have a variable, completed without it, for each of some variables.
 
         ``hidden`` says which cells each of the members has not seen.
@@ -571,13 +571,13 @@ class RowCompletion:
             rest = known[rows]
             rest[:, groups[k]] = np.nan
             spread = np.broadcast_to(deviation[rows, k, None], rest.shape)
-            found[n] = LeftOut(rows, table, Completed(rest, normal[k][rows], classes, spread))
+            found[n] = HeldOutRows(rows, table, Completed(rest, normal[k][rows], classes, spread))
         return found
 
     def add_forest(
         self,
         n: int,
-        left_out: LeftOut,
+        left_out: HeldOutRows,
         codes: Codes,
         values: FloatArray,
         weight: FloatArray,
