@@ -344,7 +344,7 @@ def test_few_records_keep_what_can_be_counted(seed):
     # Unordered labels gave 0.43 where 16 of 17 were counted. What remains is less than chance:
     assert abs(answer.value - counted) < np.sqrt(counted * (1 - counted) / rows) * 2.0
     assert answer.value > 0.7
-    both = result.ask("P(mass > 4500 | species = Gentoo)").interval
+    both = result.ask("P(mass > 4500 | species = Gentoo)", level=0.95).interval
     assert both.low <= (heavy > 4500).mean() <= both.high
     expected = result.pmf.ask("E(mass | species = Gentoo)")
     assert abs(expected.value - mine.mean()) < 1.645 * mine.std() / np.sqrt(rows)

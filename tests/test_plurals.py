@@ -114,7 +114,6 @@ def test_commands_on_one_record(tmp_path, monkeypatch):
     Path("one.csv").write_text("a,b\nx,5\n")
     Path("gap.csv").write_text("a,b\nx,\n")
     Path("rated.csv").write_text("user,film,stars\nu,f,5\n")
-    Path("table.csv").write_text("a,b,count\nx,5,1\n")
     rj.LowRankPMF([1.0], [[[1.0], [0.0]], [[1.0]]], rj.Domain.of({"a": ["x", "y"], "b": [5]})).save(
         "zero.rejoint"
     )
@@ -133,7 +132,6 @@ def test_commands_on_one_record(tmp_path, monkeypatch):
         "fit-tables tables -o two.rejoint",
         "fit-tables tables -o two.rejoint --rank 1",
         "inspect two.rejoint",
-        "check-tables table.csv",
         "compare one.rejoint one.rejoint",
         "identify one.rejoint",
         "rank one.csv --ranks 1 --criterion bic",

@@ -29,6 +29,7 @@ PARSED = """async (texts) => {
     among: () => ({ variable: i.name.text, among: i.labels.map(label), negated: i.negated }),
     between: () => ({
       variable: i.name.text, low: bound(i.low), high: bound(i.high), negated: i.negated }),
+    applies: () => ({ variable: i.name.text, applies: !i.negated }),
     soft: () => ({ variable: i.name.text, likelihoods: i.pairs.map((p) => p.map(label)) }),
   })[i.kind]();
   return texts.map((text) => {

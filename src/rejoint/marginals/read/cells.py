@@ -253,14 +253,14 @@ def check_size(where: str, shape: Sequence[int], listed: int | None = None) -> N
     >>> check_size("t.csv", [10**6, 10**6])
     Traceback (most recent call last):
     ...
-    ValueError: t.csv: its variables of 1000000 x 1000000 levels make 1,000,000,000,000 cells: ...
+    ValueError: t.csv: its variables, 1000000 x 1000000, make 1,000,000,000,000 cells: ...
     """
     cells = prod(int(size) for size in shape)
     if cells * _BYTES_OF_CELL <= machine_memory() / 2:
         return
     rows = "" if listed is None else f", of which {plural(listed, 'cell')} are listed"
     raise ValueError(
-        f"{where}: its variables of {' x '.join(map(str, shape))} levels make {cells:,} cells"
+        f"{where}: its variables, {' x '.join(map(str, shape))}, make {plural(cells, 'cell')}"
         f"{rows}: more than this machine can hold. Leave out columns that are no variables "
         "(drop=), or keep one level of some (where=)."
     )

@@ -22,7 +22,7 @@ from rejoint.marginals.read.description import OPEN, Description, lines_of
 from rejoint.marginals.read.grid import Grid, refuse_empty
 from rejoint.marginals.read.sdmx import is_bijection, long_array
 from rejoint.messages import Argument, Message
-from rejoint.text import cite, show
+from rejoint.text import cite, plural, show
 
 Row = Sequence[str]
 
@@ -211,11 +211,11 @@ class _Layout:
             if _width(row) > wide:
                 raise ValueError(
                     Message(
-                        "{where}, line {line}: {size} cells, but the header has {wide}. Quote "
+                        "{where}, line {line}: {size}, but the header has {wide}. Quote "
                         "cells that hold the delimiter, or use {delimiter}.",
                         where=self.where,
                         line=line,
-                        size=_width(row),
+                        size=plural(_width(row), "cell"),
                         wide=wide,
                         delimiter=Argument("delimiter"),
                     )

@@ -10,7 +10,7 @@ from rejoint.cost import read_all
 from rejoint.io.schema import SchemaError, read_json
 from rejoint.marginals.read.cells import TableArray, check_size
 from rejoint.records.files import Source
-from rejoint.text import clean_label
+from rejoint.text import cite, clean_label
 
 
 def read_json_stat(source: Source) -> list[TableArray]:
@@ -141,7 +141,7 @@ def _values(part: Mapping[str, Any], size: int) -> tuple[Any, Any, tuple[str, ..
         if not 0 <= int(at) < size:
             raise KeyError(f"value {at}")
         if isinstance(value, bool | str | list | dict):
-            raise ValueError(f"its value {clean_label(value)!r} is a text, not a number")
+            raise ValueError(f"its value {cite(clean_label(value))} is a text, not a number")
         if value is not None and isfinite(value):
             values[int(at)] = value
     status = part.get("status")
