@@ -194,7 +194,8 @@ def test_sweeps_drawn_again_differ_in_how_variables_depend():
     own = Model.of([0.6, 0.4], [rng.dirichlet(np.ones(size), size=2).T for size in (3, 2, 4)])
     shares, spread = own.factors @ own.weights, []
     for factor in (1.0, 9.0):
-        again = (resample(data, Draw(own, np.ones(3), own), np.full(3, factor), rng) for _ in range(200))
+        draw, factors = Draw(own, np.ones(3), own), np.full(3, factor)
+        again = (resample(data, draw, factors, rng) for _ in range(200))
         drawn = [rake_margins(data.observed(model), shares) for model in again]
         gaps = np.array([model.factors @ model.weights - shares for model in drawn])
         assert np.sqrt(np.mean(gaps**2)) < 0.015  # 0.003 and 0.011; not scaled, 0.031 and 0.090

@@ -122,7 +122,7 @@ def test_a_table_without_names_gets_numbers_and_a_remark(tmp_path):
 def test_a_heading_over_all_columns_is_a_name_to_confirm(tmp_path):
     path = put(tmp_path, "Smokers\n,age,,\nsmoke,young,mid,old\nyes,30,10,5\nno,20,40,15\n")
     proposal = ask(path, kind="counts")
-    assert "names = [\"smoke\", \"age\"]  # of which variable these are levels" in proposal
+    assert 'names = ["smoke", "age"]  # of which variable these are levels' in proposal
     put(tmp_path, proposal, "tables.toml")
     assert Marginals.read(path)["smoke", "age"].tolist() == [[30, 10, 5], [20, 40, 15]]
 

@@ -563,7 +563,9 @@ class _Work:
             return False
         names = tuple(name or OPEN for name in array.names)
         labels = show(array.labels[[bool(s) for s in shown].index(False)], 4)
-        self.proposal.ask("names", names, f"of which variable these are levels, if of one: {labels}")
+        self.proposal.ask(
+            "names", names, f"of which variable these are levels, if of one: {labels}"
+        )
         return True
 
     def _sums_to(

@@ -178,7 +178,8 @@ def _spread_keys(
     width, keys = prod(shape[len(stub) :]), len(stub)
     step = keys + width
     if len(tokens) % step:
-        raise ValueError(f"{where}: DATA has rows that are not {keys} keys and {plural(width, 'cell')}.")
+        cells = plural(width, "cell")
+        raise ValueError(f"{where}: DATA has rows that are not {keys} keys and {cells}.")
     rows: list[list[str]] = [["0"] * width for _ in range(prod(shape[:keys]))]
     seen: set[int] = set()
     for start in range(0, len(tokens), step):
