@@ -52,7 +52,9 @@ for k in range(15):
 
 
 def test_killing_fit_leaves_a_whole_file_or_none(world):
-    done = subprocess.run([sys.executable, "-c", KILLER], capture_output=True, text=True, cwd=world)
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", KILLER], capture_output=True, text=True, cwd=world
+    )
     assert done.returncode == 0, done.stderr
     found = done.stdout.split()
     assert len(found) == 15

@@ -245,6 +245,9 @@ def _errors_in_words() -> Iterator[None]:
     except (ValueError, LookupError, OSError, ImportError, MemoryError) as error:
         if os.environ.get("REJOINT_TRACEBACK"):
             raise
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            # What is left in the buffer of standard output would fail again when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise click.ClickException(clean_text(_words(error))) from error
 
 
