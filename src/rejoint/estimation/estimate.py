@@ -355,7 +355,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         return finished(draw_posterior(data, solver, modes, plan, session, policy))
 
 
-#: Classes that a forecast is made for where no rank is given.
+#: Classes by which memory and solver are described where no rank is given.
 TYPICAL_RANK = 20
 
 

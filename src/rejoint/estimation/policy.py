@@ -159,7 +159,7 @@ class Policy:
     # Diffusion times to try, from the one in the middle on, for a variable of 15 levels, and as the
     # square of their number for others; the standard deviation is the root of twice the time.
     smooth_times: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
-    # Folds to hold out, so many as hold ``judging_records``, and classes of the fits that are
+    # Folds to hold out, as many as hold ``judging_records``, and classes of the fits that are
     # compared, both at most.
     smooth_folds: int = 3
     smooth_rank: int = 8

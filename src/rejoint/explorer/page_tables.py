@@ -301,7 +301,7 @@ def bound_bars(
     return found, max((b.slack for b in bounds), default=0.0)
 
 
-def count_bars(pmf: LowRankPMF, given: Likelihoods, *, seconds: float = 2.0) -> dict[str, Any]:
+def count_bars(pmf: LowRankPMF, given: Likelihoods, *, seconds: float = 4.0) -> dict[str, Any]:
     """Return the bars of variables by counts and model together, given evidence.
 
     Variables for which the model answers alone, and those for which there is no time, are left out.

@@ -214,11 +214,8 @@ class Composition:
         met = np.ones(shape[: len(self.rows)])
         for axis, n in enumerate(self.rows):
             if n in self.bound.evidence:
-                own = (
-                    self.bound.evidence[n][self.kept[n]]
-                    if n in self.kept
-                    else self.bound.evidence[n]
-                )
+                own = self.bound.evidence[n]
+                own = own[self.kept[n]] if n in self.kept else own
                 met = met * own.reshape([-1 if k == axis else 1 for k in range(met.ndim)])
         wanted = met.ravel() > 0.0
         found = shrink(counts, shares, wanted)

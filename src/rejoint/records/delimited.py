@@ -276,7 +276,7 @@ class _CheckedText(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Return at most so many bytes: a character has four at most."""
+        """Return at most ``size`` bytes: a character has four at most."""
         text = self.text.read(max(size // 4, 1))
         piece = self.last + text
         self.quotes += text.count('"')

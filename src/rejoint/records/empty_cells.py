@@ -87,7 +87,7 @@ def add_not_applicable(domain: Domain, codes: Codes, declarations: Declarations)
 
 
 def sample_rows(codes: Codes, most: int = MOST_ROWS) -> Codes:
-    """Return at most so many rows, drawn at random."""
+    """Return at most ``most`` rows, drawn at random."""
     if len(codes) <= most:
         return codes
     chosen = np.random.default_rng(0).choice(len(codes), most, replace=False)

@@ -426,7 +426,7 @@ def are_numbers_as_text(labels: Sequence[Level]) -> bool:
 def is_identifier(
     name: str, distinct: NDArray[Any], present: float, rule: ColumnRule = DEFAULT_RULE
 ) -> bool:
-    """Return whether distinct whole numbers, of so many cells, number or identify records.
+    """Return whether the distinct whole numbers of a column number or identify records.
 
     All differ and run in steps of one, or nearly all differ and the name says what they are.
 

@@ -103,7 +103,7 @@ def interpret(array: TableArray, proposal: Proposal, rounded: float = 0.0, *, no
 def _select(
     array: TableArray, told: Description, proposal: Proposal
 ) -> tuple[TableArray, tuple[str, ...]]:
-    """Apply what is told of labels and names; leave out variables of one level."""
+    """Apply the declared labels and names; leave out variables of one level."""
     left_out = []
     for name, labels in told.where.items():
         if name not in array.names:
@@ -272,9 +272,9 @@ class _Work:
         total = self._part(over)
         parts = self._part(())
         total, sums = total.squeeze(axis=over), np.nansum(parts, axis=over)
-        holes = np.isnan(parts).any(axis=over)
+        is_unknown = np.isnan(parts).any(axis=over)
         slack = self._tolerance(parts.size) + 1e-9 * np.abs(np.nan_to_num(total))
-        met = np.where(holes, total >= sums - slack, np.abs(total - sums) <= slack)
+        met = np.where(is_unknown, total >= sums - slack, np.abs(total - sums) <= slack)
         return bool(np.isfinite(total).any() and met[np.isfinite(total)].all())
 
     def _is_told_sum(self, a: int, i: int) -> bool:
@@ -298,11 +298,11 @@ class _Work:
         return 0.5 * base * (number + 1) * (2.0 if self.rounded else 1.0) * 1.000001
 
     def _off(self, a: int, i: int, members: Sequence[int]) -> FloatArray:
-        """Return by how much a label is off the sum of others; zero where holes may explain it."""
+        """Return how far a label is off the sum of others; zero where unknown cells explain it."""
         total, parts = self._line(a, i), self._line(a, list(members))
         off = total - np.nansum(parts, axis=0)
-        holes = np.isnan(parts).any(axis=0)
-        off = np.where(np.isnan(total) | (holes & (off >= 0)), 0.0, off)
+        is_unknown = np.isnan(parts).any(axis=0)
+        off = np.where(np.isnan(total) | (is_unknown & (off >= 0)), 0.0, off)
         scale = 1e-9 * np.maximum(np.abs(np.nan_to_num(total)), 1.0)
         slack = self._tolerance(len(members)) + scale
         self._rounded_here = bool((np.abs(off) > scale).any())
@@ -598,16 +598,16 @@ class _Work:
             tuple(known[i] for i in axis.core)
             for known, axis in zip(array.labels, self.axes, strict=True)
         )
-        holes = np.isnan(values)
+        is_unknown = np.isnan(values)
         low, high = values.copy(), values.copy()
         marks = {}
         for mark, (least, most) in bounds.items():
             here = codes == 1 + array.marks.index(mark)
-            low[here & holes], high[here & holes] = least, most
+            low[here & is_unknown], high[here & is_unknown] = least, most
             words = "zero" if (least, most) == (0.0, 0.0) else "not given"
             words = f"{least:g} to {most:g}" if np.isfinite(most) and most else words
             marks[mark] = f"{plural(int(here.sum()), 'cell')}, {words}"
-        margins, total = self._margins(labels, scale) if holes.any() else ((), None)
+        margins, total = self._margins(labels, scale) if is_unknown.any() else ((), None)
         rounding = (
             0.5 * self.unit if array.digits or kind != "counts" or self.within_rounding else 0.0
         )
@@ -616,7 +616,7 @@ class _Work:
             labels,
             values * scale,
             kind="counts" if kind == "counts" else "shares",
-            bounds=(low * scale, high * scale) if holes.any() else None,
+            bounds=(low * scale, high * scale) if is_unknown.any() else None,
             margins=margins,
             total=total,
             rounding=rounding * scale,
