@@ -9,11 +9,10 @@ from rejoint.pmf.from_dense import join_classes, naive_bayes
 from rejoint.queries.evidence import (
     class_posterior,
     conditional_factor,
-    contradiction,
-    log_class_weights,
     log_sum,
 )
 from rejoint.queries.log_prob import draw_codes, posteriors, record_log_prob
+from rejoint.queries.mixture import Mixture
 from rejoint.queries.tables import joint_table
 
 # Sums of some hundred products of doubles: a few hundred roundings of 1e-16.
@@ -79,7 +78,7 @@ def test_class_weights_with_any_evidence_match_the_tensor(seed, zeros):
     weights, factors = model(seed, zeros=zeros)
     rng = np.random.default_rng(seed)
     evidence = {n: rng.random(len(factors[n])) for n in (0, 2)}
-    logs = log_class_weights(weights, factors, evidence)
+    logs = Mixture(weights, dict(enumerate(factors))).log_weights(evidence)
     expected = np.einsum("abc,a,c->", dense(weights, factors), evidence[0], evidence[2])
     np.testing.assert_allclose(np.exp(log_sum(logs)), expected, rtol=1e-12)
 
@@ -88,19 +87,19 @@ def test_tiny_likelihoods_do_not_vanish():
     weights, factors = model(1)
     evidence = {n: np.linspace(1, 2, len(factors[n])) for n in range(3)}
     tiny = {n: values * 1e-300 for n, values in evidence.items()}
-    a = class_posterior(log_class_weights(weights, factors, evidence))
-    b = class_posterior(log_class_weights(weights, factors, tiny))
+    a = class_posterior(Mixture(weights, dict(enumerate(factors))).log_weights(evidence))
+    b = class_posterior(Mixture(weights, dict(enumerate(factors))).log_weights(tiny))
     # Logarithms near 2,000 carry an absolute error of some 1e-13.
     np.testing.assert_allclose(a, b, rtol=1e-11)
 
 
 def test_impossible_evidence_gives_minus_infinity_without_warnings():
     factor = np.array([[1.0, 1.0], [0.0, 0.0]])
-    logs = log_class_weights(np.array([1.0, 0.0]), [factor], {0: np.array([0.0, 1.0])})
+    logs = Mixture(np.array([1.0, 0.0]), {0: factor}).log_weights({0: np.array([0.0, 1.0])})
     assert np.isneginf(logs).all()
     assert not class_posterior(logs).any()
     assert not conditional_factor(factor, np.array([0.0, 1.0])).any()
-    nothing = log_class_weights(np.array([1.0, 0.0]), [factor], {0: np.zeros(2)})
+    nothing = Mixture(np.array([1.0, 0.0]), {0: factor}).log_weights({0: np.zeros(2)})
     assert np.isneginf(nothing).all()
 
 
@@ -163,7 +162,7 @@ def test_the_contradiction_found_cannot_be_made_smaller():
 
         if possible(range(6)):
             continue
-        culprits = contradiction(weights, factors, evidence)
+        culprits = Mixture(weights, dict(enumerate(factors))).contradiction(evidence)
         assert not possible(culprits)
         assert all(possible([m for m in culprits if m != n]) for n in culprits)
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rejoint as rj
+from rejoint.queries.mixture import Mixture, find_mode
 from rejoint.queries.modes import (
     chord_bounds,
     climb,
     dominated,
     most_probable,
-    single_modes,
     starts,
 )
 from rejoint.queries.tables import joint_table
@@ -127,7 +127,7 @@ def test_the_mode_of_each_is_not_the_joint_mode():
 
 def test_single_modes_are_exact_when_one_variable_decides():
     weights, factors = model(0, (4,), 3, 1.0)
-    assert single_modes(weights, factors).exact
+    assert find_mode(Mixture(weights, dict(enumerate(factors))), [0], True, 1).exact
 
 
 def test_a_mode_behaves_like_a_dict_and_cannot_be_changed():

@@ -10,6 +10,7 @@ from rejoint.domain.domain import Domain, level_order
 from rejoint.marginals.marginals import Projectable
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries import distances
+from rejoint.queries.mixture import partition_of
 from rejoint.text import format_count, format_number
 
 __all__ = ["Estimate", "factor_error", "kl", "pair_classes", "tensor_error", "total_variation"]
@@ -136,8 +137,10 @@ def tensor_error(truth: Projectable, estimate: Projectable) -> float:
         estimate = estimate.align(truth.domain)
         if truth == estimate:
             return 0.0
-        p, q = truth.mixture, estimate.mixture
-        return distances.relative_error(p.weights, p.factors, q.weights, q.factors)
+        p, q = truth.mixture._parts, estimate.mixture._parts
+        partition = partition_of(p, q)
+        composites = p.composite(partition), q.composite(partition)
+        return distances.relative_error(p.weights, composites[0], q.weights, composites[1])
     a, b = _tables(truth, estimate)
     return float(np.linalg.norm(a - b) / np.linalg.norm(a))
 
@@ -184,7 +187,7 @@ def kl(
     draws = p.sample(n, random_state=random_state)
     ratio = p.log_prob(draws) - q.log_prob(draws)
     terms = ratio
-    if all(factor.min() > 0.0 for factor in (p.mixture.weights, *p.mixture.factors)):
+    if p.mixture._parts.stacked.min() > 0.0:
         # Q/P - 1 has mean zero where P excludes nothing. As a control variate it removes most of
         # the noise of joints that are near; it is left out where it adds noise.
         with np.errstate(over="ignore"):

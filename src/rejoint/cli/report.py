@@ -315,12 +315,12 @@ def _dependence(pmf: LowRankPMF) -> Part | None:
 
 
 def _information_shares(pmf: LowRankPMF) -> NDArray[np.float64]:
-    size, answer = len(pmf.domain), (pmf.mixture.weights, pmf.mixture.factors)
+    size, answer = len(pmf.domain), pmf.mixture._parts
     shares = np.zeros((size, size))
-    entropy = [conditional_entropy(*answer, (n,)).value for n in range(size)]
+    entropy = [conditional_entropy(answer, (n,)).value for n in range(size)]
     for i, j in combinations(range(size), 2):
         least = min(entropy[i], entropy[j])
-        told = mutual_information(*answer, (i,), (j,)).value
+        told = mutual_information(answer, (i,), (j,)).value
         shares[i, j] = shares[j, i] = np.clip(told / least if least > 0 else 0.0, 0.0, 1.0)
     return shares
 

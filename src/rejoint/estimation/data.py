@@ -32,6 +32,7 @@ from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Report, report_nothing
 
 if TYPE_CHECKING:
+    from rejoint.estimation.blocks import Answer
     from rejoint.estimation.smoothing import HiddenLevels
 
 #: Share of the cells up to which a pass over codes costs what departs from the most frequent ones.
@@ -159,15 +160,21 @@ class Data(ABC):
     def to_pmf(
         self,
         model: Model,
-        draws: Sequence[Model] = (),
-        mixture: Observed | None = None,
+        answer: "Answer | None" = None,
         gaps: Sequence[TableGap] = (),
     ) -> LowRankPMF:
-        """Return the model with its labels, its posterior draws and their mean."""
+        """Return the model with its labels, what answers, and posterior draws."""
         seen, domain = self.observed(model), self.domain
-        kept = Draws.of_models(draws, domain, LowRankPMF).to_carry()
-        answer = None if mixture is None else LowRankPMF(mixture.weights, mixture.parts, domain)
-        return LowRankPMF(seen.weights, seen.parts, domain, kept, answer, gaps)
+        if answer is None:
+            return LowRankPMF(seen.weights, seen.parts, domain, gaps=gaps)
+        mixture, layouts = answer.model, tuple(block.layout for block in answer.model.blocks)
+        factors = list(mixture.factors.values())
+        mean = LowRankPMF(mixture.weights, factors, domain, blocks=mixture.blocks)
+        if not answer.draws:
+            return mean.sorted()._with(gaps=tuple(gaps))
+        stacks = [draw.stacked for draw in answer.draws]
+        kept = Draws.of_stacks(stacks, domain, LowRankPMF, layouts).to_carry()
+        return LowRankPMF(seen.weights, seen.parts, domain, kept, mean, gaps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,11 @@ from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
+from rejoint.estimation.blocks import Answer, add_blocks
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws, pass_cells
-from rejoint.estimation.pair_shift import find_gaps
+from rejoint.estimation.pair_shift import Misfit, find_gaps
 from rejoint.estimation.part_summary import packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import (
@@ -43,7 +44,7 @@ from rejoint.estimation.starts import (
 from rejoint.estimation.variational import estimate_concentrations
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, PythonOnly, join_messages, remark
-from rejoint.model import Model, Observed
+from rejoint.model import Model
 from rejoint.pmf.counts import Counts
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_gap import TableGap
@@ -75,6 +76,7 @@ def estimate(
     n_init: int | None = None,
     budget: float | None = None,
     agreement: bool = True,
+    blocks: Literal["auto"] | bool | Sequence[Sequence[Any]] = "auto",
     counts: bool = True,
     max_classes: int | None = None,
     sample_weight: Any = None,
@@ -135,6 +137,11 @@ def estimate(
         Whether what answers (Bayes) is moved towards the tables of two variables of the records,
         by as much as its misfit is beyond chance: where many records answer a question, so that it
         can simply be counted, the answer is then as near to the truth as counting.
+    blocks : "auto", bool or list of lists of names
+        Variables that are tabulated jointly within classes, since they depend on each other beyond
+        these: an amount and its bracket, a question and its follow-up. By default those of which
+        the tables of two variables show it, where a posterior mean answers; other solvers take
+        the blocks that are named alone. See :attr:`LowRankPMF.blocks`.
     counts : bool
         Whether the result keeps the records (of a Scan their tables of one and two variables), so
         that ``result.ask`` can count: its answers are then the best of count and model.
@@ -206,6 +213,7 @@ def estimate(
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
     if not agreement:
         policy = replace(policy, agreement=False)
+    policy = replace(policy, blocks=read_blocks(blocks, source.domain))
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget, counts)
     known = partial(fingerprint, source)
     kept, rng = open_checkpoint(checkpoint, random_state, known, **vars(request))
@@ -227,6 +235,24 @@ class Request:
     start_labels: LabelledStart | None = None
     budget: float | None = None
     counts: bool = False
+
+
+def read_blocks(blocks: Any, domain: Domain) -> Any:
+    """Read the argument ``blocks``: "auto", False, or positions of the variables of each block."""
+    if blocks is False or (isinstance(blocks, str) and blocks == "auto"):
+        return blocks
+    if blocks is True:
+        return "auto"
+    if isinstance(blocks, str) or not all(isinstance(own, Sequence) for own in blocks):
+        raise ValueError(
+            f"blocks={cite(blocks)} is not understood: give 'auto', False, or lists of names, such "
+            f"as [[{', '.join(map(cite, domain.names[:2]))}]]."
+        )
+    read = tuple(tuple(domain.index(name) for name in own) for own in blocks)
+    every = [n for own in read for n in own]
+    if any(isinstance(own, str) or len(own) < 2 for own in blocks) or len(set(every)) < len(every):
+        raise ValueError("blocks: each has two variables or more, and no variable is in two.")
+    return read
 
 
 def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
@@ -626,17 +652,21 @@ def make_result(
     ``length`` is the number of draws of each chain, once all are there.
     """
     interrupted = is_interrupted(modes.runs)
-    brief = replace(policy, anchored_passes=0, agreement=False) if interrupted else policy
+    brief = replace(policy, anchored_passes=0, agreement=False, blocks=False)
+    brief = brief if interrupted else policy
     model, value, dropped = drop_negligible(data, modes, policy)
-    answer, drawn, gaps, words = None, list[Observed](), tuple[TableGap, ...](), ""
+    answer, joined, gaps, words = None, None, tuple[TableGap, ...](), ""
+    records = data.sample().records
     if draws:
         answer = posterior_answer(data, draws, model, plan, brief)
-        drawn = spread_draws(data, draws, answer)
+        joined = add_blocks(records, answer, spread_draws(data, draws, answer), brief)
     if not interrupted:
         shown = answer or next(shift_to_pairs(data, data.observed(model), [], []))
-        records = data.sample().records
-        gaps = find_gaps(records, shown.groups, shown.tables, shown.misfit, policy)
-    pmf = data.to_pmf(model, drawn, None if answer is None else answer.model, gaps)
+        if joined is None and isinstance(policy.blocks, tuple):
+            joined = add_blocks(records, shown, [], policy)
+        misfit = Misfit.of(shown.tables, shown.shares(joined.model if joined else None))
+        gaps = find_gaps(records, shown.groups, shown.tables, misfit, policy)
+    pmf = data.to_pmf(model, joined, gaps)
     if length:
         seen = [data.observed(draw.model) for draw in draws]
         chains = [seen[k : k + length] for k in range(0, len(seen), length)]
@@ -649,7 +679,7 @@ def make_result(
         f"Log-likelihood {value:,.2f} of {plural(round(data.total), 'record')}",
         best=modes.best,
         more=join_messages([dropped, modes.text, words]),
-        agreement="" if interrupted else describe_agreement(answer, gaps, policy),
+        agreement="" if interrupted else describe_agreement(answer, gaps, joined, pmf, policy),
         log_likelihood=value,
         records=float(data.total),
     )
@@ -690,6 +720,9 @@ def result_of_selection(data: Data, selection: "Selection") -> FitResult | None:
 
 #: Nats that dropping classes of half a record may cost at a maximum of the likelihood.
 NEGLIGIBLE_NATS = 0.2
+
+#: Blocks that a fit names in its sentence.
+SAID_BLOCKS = 3
 
 #: Weight below which a class is empty whatever the number of records, and distance below which two
 #: columns are the same.
@@ -756,8 +789,14 @@ def drop_empty(
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def describe_agreement(answer: Shifted | None, gaps: Sequence[TableGap], policy: Policy) -> Message:
-    """Describe whether answers were moved towards tables of the records, and what is left."""
+def describe_agreement(
+    answer: Shifted | None,
+    gaps: Sequence[TableGap],
+    joined: Answer | None,
+    pmf: LowRankPMF,
+    policy: Policy,
+) -> Message:
+    """Describe what was done so that answers agree with tables of the records, and what is left."""
     moved, towards = Message(""), "towards tables of two variables"
     if answer is not None and not policy.agreement:
         off = Argument("agreement", False)
@@ -765,12 +804,31 @@ def describe_agreement(answer: Shifted | None, gaps: Sequence[TableGap], policy:
     elif answer is not None and answer.target is not None:
         far = f"{answer.distance:.3f} of their mass, on average"
         moved = Message(f"Answers were moved {towards} ({far}).")
+    moved = join_messages([moved, describe_blocks(pmf.blocks, joined.gains if joined else ())])
     if not gaps:
         return moved
     count = len(gaps) - 1
     others = f"{plural(count, 'other table')} also {'differs' if count == 1 else 'differ'}"
     more = Message(f"{others}{{where}}.", where=PythonOnly(" (pmf.gaps)")) if count else ""
     return join_messages([moved, gaps[0].text, more])
+
+
+def describe_blocks(blocks: Sequence[Sequence[str]], gains: Sequence[float]) -> str:
+    """Name the variables that are tabulated together, those that gain most first.
+
+    Examples
+    --------
+    >>> describe_blocks([("income", "bracket")], [53.0])
+    'income and bracket are tabulated together: they depend on each other beyond the classes.'
+    """
+    if not blocks:
+        return ""
+    order = sorted(range(len(blocks)), key=lambda k: -gains[k])
+    texts = [f"{', '.join(blocks[k][:-1])} and {blocks[k][-1]}" for k in order[:SAID_BLOCKS]]
+    more = len(blocks) - SAID_BLOCKS
+    others = f"; so are {plural(more, 'other group')} of variables" if more > 0 else ""
+    verb = "are tabulated together: they depend on each other beyond the classes"
+    return f"{'; '.join(texts)} {verb}{others}."
 
 
 def describe_smoothing(time: float) -> str:

@@ -90,6 +90,11 @@ class LevelGroups:
             first += kept[n]
         return cls(variables, Layout(tuple(kept[n] for n in variables)), group, ordered)
 
+    def group_of(self, variable: int, layout: Layout) -> IntArray:
+        """Group of each level of a variable, numbered from zero; ``layout`` is that of levels."""
+        own = self.group[layout.rows(variable)]
+        return np.asarray(own - own.min())
+
     @cached_property
     def sums(self) -> csr_array:
         """Matrix that adds up the levels of each group, (groups, L)."""

@@ -5,6 +5,7 @@ Benchmarks vary it, and ``result.policy`` says which one a fit used.
 
 from dataclasses import dataclass, field, fields
 from math import inf
+from typing import Any
 
 from rejoint.records.infer import DEFAULT_RULE, ColumnRule
 from rejoint.solver.solver import Limits
@@ -139,6 +140,16 @@ class Policy:
     # Moves that these steps look back on: with 6 the tables of 884 classes are as near as with 20
     # (objective higher by 1e-6 and 9e-7 of itself), at half the cost.
     pair_memory: int = 6
+    # -- Blocks ---------------------------------------------------------------------------------
+    # Which variables are tabulated jointly within classes: the argument ``blocks`` of `estimate`.
+    blocks: Any = "auto"
+    # Nats that a table must gain over the classes alone for its variables to form a block.
+    block_nats: float = 5.0
+    # Cells of the table of a block at the most, and the same for each record.
+    block_cells: tuple[float, float] = (400.0, 0.125)
+    # Groups of the levels of a member at the most, below ``block_records`` records and from there.
+    block_groups: tuple[int, int] = (8, 14)
+    block_records: float = 1000.0
     # Standard deviations of a chi-square statistic above its mean from which a table is said to
     # differ beyond chance, and tables that a model keeps note of.
     gap_errors: float = 5.0

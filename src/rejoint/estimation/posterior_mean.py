@@ -8,6 +8,7 @@ are spread by what these tables demand.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from rejoint.estimation.pair_shift import (
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import Layout, Model, Observed
 from rejoint.pmf.compact import compact
+from rejoint.queries.mixture import Mixture
 
 #: Rounds that scale the shares of one variable, and then the columns, of a draw.
 ROUNDS = 4
@@ -67,18 +69,38 @@ class Shifted:
         What the model was moved to; None where it was not to be moved.
     distance : float
         How far: total variation of a table, on average.
+    unmoved : Observed
+        The model before.
     """
 
     model: Observed
     groups: LevelGroups
     tables: PairTables
+    unmoved: Observed
     target: Target | None = None
     distance: float = 0.0
 
     @cached_property
     def misfit(self) -> Misfit:
         """How far the tables of the records are from those of the model."""
-        return Misfit.of(self.tables, model_tables(self.groups.merge(self.model)))
+        return Misfit.of(self.tables, self.shares())
+
+    def shares(self, mixture: Mixture | None = None) -> FloatArray:
+        """All tables of two variables of the model, those within blocks of a mixture as there."""
+        groups = self.groups
+        shares, layout = model_tables(groups.merge(self.model)), groups.layout
+        if mixture is None:
+            return shares
+        for i, j in (p for block in mixture.blocks for p in combinations(block.members, 2)):
+            own = [groups.variables.index(n) for n in (i, j)]
+            to_groups = [
+                np.eye(layout.levels[k])[groups.group_of(n, self.model.layout)]
+                for k, n in zip(own, (i, j), strict=True)
+            ]
+            table = to_groups[0].T @ mixture.tabulate([i, j]) @ to_groups[1]
+            rows, columns = (layout.rows(k) for k in own)
+            shares[rows, columns], shares[columns, rows] = table, table.T
+        return shares
 
     def widening(self, variables: int) -> FloatArray:
         """By how much the variance of draws of each variable must grow, (N,).
@@ -151,7 +173,7 @@ def shift_to_pairs(
     groups = LevelGroups.of(records, policy)
     tables = count_pairs(records, groups, np.random.default_rng(0), policy)
     if len(groups.variables) < 2 or not anchors:
-        yield Shifted(model, groups, tables)
+        yield Shifted(model, groups, tables, model)
         return
     merged = groups.merge(model)
     target = Target.of(groups, tables, merged, [groups.merge(draw) for draw in draws])
@@ -159,7 +181,7 @@ def shift_to_pairs(
     for weight in anchors:
         after = shift(target.tables, merged, after, weight, steps, policy)
         moved = groups.spread(model, merged, after)
-        yield Shifted(moved, groups, tables, target, mean_distance(merged, after))
+        yield Shifted(moved, groups, tables, model, target, mean_distance(merged, after))
 
 
 def spread_draws(data: Data, draws: Sequence[Draw], shifted: Shifted) -> list[Observed]:

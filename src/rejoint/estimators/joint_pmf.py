@@ -84,6 +84,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     agreement : bool
         Whether answers are moved towards tables that the records contradict; see
         :func:`rejoint.estimate`.
+    blocks : "auto", bool or list of lists of names
+        Columns that are tabulated jointly within classes; see :func:`rejoint.estimate`.
 
     Attributes
     ----------
@@ -144,6 +146,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         levels: Mapping[Any, Sequence[Level]] | None = None,
         bins: Bins = None,
         agreement: bool = True,
+        blocks: Literal["auto"] | bool | Sequence[Sequence[Any]] = "auto",
         not_applicable: NotApplicable = "auto",
         missing_level: Sequence[Any] = (),
     ) -> None:
@@ -157,6 +160,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.levels = levels
         self.bins = bins
         self.agreement = agreement
+        self.blocks = blocks
         self.not_applicable = not_applicable
         self.missing_level = missing_level
 
@@ -204,6 +208,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             self.order,
             self.smooth,
             self.agreement,
+            self.blocks,
         )
         return self._keep(result, float(weights_of(records).sum()))
 
@@ -430,13 +435,16 @@ def fit_joint(
     order: int | Literal["auto"] = "auto",
     smooth: Smooth = "auto",
     agreement: bool = True,
+    blocks: Any = False,
     on_interrupt: OnInterrupt = "raise",
 ) -> FitResult:
     """Fit to the records, or to tables counted of them, as the solver asks."""
     rng = generator(random_state)
     common: dict[str, Any] = {"n_init": n_init, "on_interrupt": on_interrupt, "random_state": rng}
     if is_for_records(solver):
-        return estimate(records, rank, solver, smooth=smooth, agreement=agreement, **common)
+        return estimate(
+            records, rank, solver, smooth=smooth, agreement=agreement, blocks=blocks, **common
+        )
     if smooth is not False and smooth != "auto":
         raise ValueError(
             f"smooth={cite(smooth)} needs the records, which solver={cite(solver)} does not use: "

@@ -15,6 +15,7 @@ from rejoint.marginals.subsets import choose_subsets
 from rejoint.pmf.from_dense import join_classes
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.distances import relative_error, triangular_root
+from rejoint.queries.mixture import partition_of, split_composite
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
 
@@ -53,6 +54,8 @@ def reduce(
         raise ValueError(f"reduce: rank must be at least 1; got {rank}.")
     if not tol >= 0.0:
         raise ValueError(f"reduce: tol must not be negative; got {tol}.")
+    if pmf.blocks:
+        return reduce_blocks(pmf, rank, tol, random_state)
     joined = type(pmf)(*join_classes(pmf.weights, pmf.factors), pmf.domain)
     if joined.rank == pmf.rank:
         joined = pmf
@@ -60,6 +63,24 @@ def reduce(
     if rank is not None:
         return search.whole if joined.rank <= rank else search.fit(rank)
     return search.least()
+
+
+def reduce_blocks(
+    pmf: LowRankPMF,
+    rank: int | None,
+    tol: float,
+    random_state: int | np.random.Generator | None,
+) -> Reduction:
+    """Reduce a model whose variables are its blocks."""
+    mixture = pmf._parts
+    partition = partition_of(mixture)
+    flat = LowRankPMF(mixture.weights, mixture.composite(partition))
+    found = reduce(flat, rank, tol, random_state)
+    parts = split_composite(found.pmf._parts, partition, pmf.domain.shape)
+    factors = [parts.factors[n] for n in range(len(pmf.domain))]
+    return Reduction(
+        LowRankPMF(parts.weights, factors, pmf.domain, blocks=parts.blocks), found.error
+    )
 
 
 class _Search:

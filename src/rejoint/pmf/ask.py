@@ -20,8 +20,7 @@ from rejoint.pmf.draws import check_level, credible_interval
 from rejoint.pmf.entropy import Nats, conditional_entropy, mutual_information
 from rejoint.pmf.table_gap import note_gaps
 from rejoint.queries import tables
-from rejoint.queries.evidence import apply_evidence
-from rejoint.queries.tables import joint_table
+from rejoint.queries.mixture import Mixture
 from rejoint.text import format_count, format_number, plural
 
 if TYPE_CHECKING:
@@ -79,9 +78,7 @@ def answer_bound(
     """
     known, composition = _condition(model, bound), None
     if model.counts is not None:
-        mixture = model.mixture
-        parts = (model.domain, bound, model.counts, mixture.weights, mixture.factors)
-        composition = Composition(*parts)
+        composition = Composition(model.domain, bound, model.counts, model.mixture._parts)
         if reason := composition.why_not():
             composition = None
             known = known._replace(notes=(*known.notes, f"The model answers alone: {reason}."))
@@ -142,23 +139,21 @@ def _combine(
 
 
 class _Known(NamedTuple):
-    """Weights and factors of a model given the evidence, and the probability of the evidence."""
+    """A model given the evidence, and the probability of the evidence."""
 
-    weights: FloatArray
-    factors: Mapping[int, FloatArray]  # by position of the variable
+    mixture: Mixture
     evidence: float = 1.0
     notes: tuple[str, ...] = ()
 
 
 def _condition(model: "LowRankPMF", bound: BoundQuery) -> _Known:
-    mixture = model.mixture
+    mixture = model.mixture._parts
     if not bound.evidence:
-        return _Known(mixture.weights, dict(enumerate(mixture.factors)), 1.0, bound.notes)
-    weights, factors, log_prob = apply_evidence(
-        mixture.weights, mixture.factors, bound.evidence, bound.evidence_text.__getitem__
-    )
+        return _Known(mixture, 1.0, bound.notes)
+    describe = bound.evidence_text.__getitem__
+    mixture, log_prob = mixture.given_possible(bound.evidence, describe)
     notes = bound.notes + note_unlikely(bound, log_prob)
-    return _Known(weights, dict(enumerate(factors)), min(exp(log_prob), 1.0), notes)
+    return _Known(mixture, min(exp(log_prob), 1.0), notes)
 
 
 def note_unlikely(bound: BoundQuery, log_prob: float) -> tuple[str, ...]:
@@ -192,19 +187,19 @@ def _add_interval(model: "LowRankPMF", bound: BoundQuery, answer: Answer, level:
         note = "No credible intervals, because the table is large: ask for fewer variables."
         return replace(answer, notes=(*answer.notes, note))
     used = {*bound.asked, *bound.against, *bound.by, *bound.events}
-    weights, shares, factors = model.draws.given(bound.evidence, used)
+    weights, stack = model.draws.given(bound.evidence, used)
     if not len(weights):
         note = "No credible interval: every posterior draw excludes the evidence."
         return replace(answer, notes=(*answer.notes, note))
     values, totals = [], []
-    for k, own in enumerate(shares):
-        known = _Known(own, {n: factor[k] for n, factor in factors.items()})
+    for k in range(len(weights)):
+        known = _Known(stack.at(k))
         if answer.unit:
             amount = _measure(bound, known, np.random.default_rng(0)).value
             values.append(np.array(amount / _SCALES[answer.unit]))
         else:
             values.append(_value(model.domain, bound, _table(model.domain, bound, known)[0]))
-            totals.append(joint_table(own, [known.factors[n] for n in bound.by]))
+            totals.append(known.mixture.tabulate(bound.by))
     if bound.by and totals:
         # A column of the table is given its level, too: draws count by how probable that is.
         weights = weights.reshape((-1,) + (1,) * len(bound.by)) * np.stack(totals)
@@ -242,10 +237,8 @@ def _numbers(
     table, notes = _table(domain, bound, known)
     has_value = _value_events(domain, bound)
     if has_value and not table.ndim and composition is None:
-        terms = known.weights
-        for n, vector in has_value.items():
-            terms = terms * (vector @ known.factors[n])
-        notes += _note_applies(domain, has_value, float(terms.sum()), float(table))
+        share = float(known.mixture.prob(has_value))
+        notes += _note_applies(domain, has_value, share, float(table))
     return answer_of_table(domain, bound, table, known.evidence, known.notes + notes)
 
 
@@ -298,13 +291,7 @@ def _table(domain: Domain, bound: BoundQuery, known: _Known) -> tuple[FloatArray
             f"The table would have {format_count(cells)} cells, more than the limit of "
             f"{tables.MAX_CELLS:,}: ask for fewer variables."
         )
-    terms, factors = known.weights, dict(known.factors)
-    for n, meets in bound.events.items():
-        if n in axes:
-            factors[n] = factors[n] * meets[:, None]
-        else:
-            terms = terms * (meets @ factors[n])
-    table = joint_table(terms, [factors[n] for n in axes])
+    table = known.mixture.tabulate(axes, bound.events)
     return _conditional(domain, bound, known, table) if bound.by else (table, ())
 
 
@@ -312,7 +299,7 @@ def _conditional(
     domain: Domain, bound: BoundQuery, known: _Known, table: FloatArray
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Divide a table by the probability of the combinations that it is tabulated by."""
-    total = joint_table(known.weights, [known.factors[n] for n in bound.by])
+    total = known.mixture.tabulate(bound.by)
     return divide_columns(table, total, [domain[n] for n in bound.by])
 
 
@@ -403,7 +390,6 @@ def _information(bound: BoundQuery, known: _Known, bits: bool, random_state: Ran
 
 
 def _measure(bound: BoundQuery, known: _Known, rng: np.random.Generator) -> Nats:
-    model = known.weights, known.factors
     if bound.query.verb == "H":
-        return conditional_entropy(*model, bound.asked, bound.by, rng)
-    return mutual_information(*model, bound.asked, bound.against, bound.by, rng)
+        return conditional_entropy(known.mixture, bound.asked, bound.by, rng)
+    return mutual_information(known.mixture, bound.asked, bound.against, bound.by, rng)

@@ -25,7 +25,7 @@ from rejoint.arrays import BoolArray, FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.language.bind import BoundQuery
 from rejoint.pmf.draws import Interval
-from rejoint.queries.tables import joint_table
+from rejoint.queries.mixture import Mixture
 from rejoint.text import plural
 
 if TYPE_CHECKING:
@@ -114,15 +114,14 @@ class Composition:
     bound : BoundQuery
         A question P or E.
     counts : Counts
-    weights, factors
+    mixture : Mixture
         The model.
     """
 
     domain: Domain
     bound: BoundQuery
     counts: "Counts"
-    weights: FloatArray
-    factors: Sequence[FloatArray]
+    mixture: Mixture
 
     @cached_property
     def cells(self) -> tuple[int, ...]:
@@ -200,13 +199,10 @@ class Composition:
     def _shrunk(self) -> Shrunk:
         """Composite table of the rows that meet the condition, as shares of all."""
         shape = self.counted.shape
-        levels = [
-            factor[self.kept[n]] if n in self.kept else factor
-            for n, factor in ((n, self.factors[n]) for n in self.rows + self.cells)
-        ]
-        split = prod(shape[: len(self.rows)]), -1
-        model = joint_table(self.weights, levels).reshape(split)
-        counts, mass = self.counted.reshape(split), model.sum(axis=1, keepdims=True)
+        kept = {n: np.flatnonzero(met) for n, met in self.kept.items()}
+        table = self.mixture.tabulate(self.rows + self.cells, kept=kept)
+        model = table.reshape(prod(shape[: len(self.rows)]), -1)
+        counts, mass = self.counted.reshape(model.shape), model.sum(axis=1, keepdims=True)
         even = np.full(model.shape[1], 1.0 / model.shape[1])
         shares = np.divide(model, mass, out=np.tile(even, (len(model), 1)), where=mass > 0.0)
         if self.counts.rounding:

@@ -1,7 +1,7 @@
 """Posterior draws that a model carries, and credible intervals over them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -15,19 +15,17 @@ from rejoint.queries.evidence import (
     Given,
     ZeroEvidenceError,
     class_posterior,
-    conditional_factor,
-    log_class_weights,
     log_sum,
     read_evidence,
 )
-from rejoint.queries.tables import joint_table
+from rejoint.queries.mixture import Block, BlockLayout, Mixture, have_same_layouts, select_blocks
 from rejoint.text import cite, plural, show
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
 
 FloatArray = NDArray[np.float64]
-Block = NDArray[Any]  # of float64 or float32
+Numbers = NDArray[Any]  # of float64 or float32
 
 _MOST_DRAWS = 40  # bounds of 90 % then lie between the second and third draw from the end
 _ROOM = 2_000_000  # numbers in all draws together, 8 MB; beyond it there are fewer draws
@@ -209,14 +207,16 @@ class Draws(Sequence["LowRankPMF"]):
     ----------
     domain : Domain
         Domain of all draws.
-    block : ndarray (draws, 1 + levels of all variables, classes)
-        For each draw the weights, then the factors one below the other. A class of weight zero is
-        padding: draws may have different ranks. In single precision where the draws come from a
-        fit or a file. It is not checked.
+    block : ndarray (draws, 1 + levels of all variables + cells of all blocks, classes)
+        For each draw the weights, then the factors and the tables of blocks one below the other. A
+        class of weight zero is padding: draws may have different ranks. In single precision where
+        the draws come from a fit or a file. It is not checked.
     model : type
         Class of the items.
     weights : ndarray (draws,), optional
         Probability of each draw; equal by default. Evidence changes it, see :meth:`condition`.
+    layouts : tuple of BlockLayout
+        Which variables are tabulated jointly within a class.
 
     Examples
     --------
@@ -228,9 +228,10 @@ class Draws(Sequence["LowRankPMF"]):
     """
 
     domain: Domain
-    block: Block
+    block: Numbers
     model: "type[LowRankPMF]"
     weights: FloatArray = field(default_factory=lambda: np.empty(0))
+    layouts: tuple[BlockLayout, ...] = ()
 
     def __post_init__(self) -> None:
         if not len(self.weights):
@@ -238,7 +239,7 @@ class Draws(Sequence["LowRankPMF"]):
         self.block.flags.writeable = self.weights.flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Draws, (self.domain, self.block, self.model, self.weights)
+        return Draws, (self.domain, self.block, self.model, self.weights, self.layouts)
 
     @classmethod
     def of(
@@ -247,42 +248,68 @@ class Draws(Sequence["LowRankPMF"]):
         """Collect models in one block, with the variables and levels of `domain`."""
         if isinstance(draws, Draws):
             return draws.align(domain)
-        same = [draw.align(domain) for draw in draws]
-        models = [Model.of(draw.weights, draw.factors) for draw in same]
-        return cls.of_models(models, domain, model)
+        stacks = [draw.align(domain)._parts for draw in draws]
+        blocks = [stack.blocks for stack in stacks]
+        if stacks and not have_same_layouts(blocks):
+            raise ValueError("draws: all posterior draws must have the same blocks.")
+        layouts = tuple(block.layout for block in blocks[0]) if blocks else ()
+        return cls.of_stacks([stack.stacked for stack in stacks], domain, model, layouts)
 
     @classmethod
-    def of_models(
-        cls, models: Sequence[Model], domain: Domain, model: "type[LowRankPMF]"
+    def of_stacks(
+        cls,
+        stacks: Sequence[FloatArray],
+        domain: Domain,
+        model: "type[LowRankPMF]",
+        layouts: tuple[BlockLayout, ...] = (),
     ) -> "Draws":
-        """Collect what the package computed itself: it is not checked."""
-        rank = max((draw.rank for draw in models), default=1)
-        block = np.zeros((len(models), 1 + sum(domain.shape), rank))
-        for target, draw in zip(block, models, strict=True):
-            target[0, : draw.rank], target[1:, : draw.rank] = draw.weights, draw.factors
-        return cls(domain, block, model)
+        """Collect stacked models that the package computed itself: they are not checked."""
+        rank = max((stack.shape[1] for stack in stacks), default=1)
+        rows = 1 + sum(domain.shape) + sum(layout.size for layout in layouts)
+        block = np.zeros((len(stacks), rows, rank))
+        for target, stack in zip(block, stacks, strict=True):
+            target[:, : stack.shape[1]] = stack
+        return cls(domain, block, model, layouts=layouts)
 
     def align(self, domain: Domain) -> "Draws":
         """Return the draws with variables and levels in the order of another domain."""
         if domain == self.domain:
             return self
-        starts = _starts(self.domain)
-        orders = zip(
-            self.domain.indices(domain.names), level_order(self.domain, domain), strict=True
-        )
-        return self._take(domain, [starts[n] + order for n, order in orders])
+        chosen = self.domain.indices(domain.names)
+        return self._take(domain, dict(zip(chosen, level_order(self.domain, domain), strict=True)))
 
     def project(self, names: str | Sequence[str]) -> "Draws":
         """Return the draws of some variables, in the order asked."""
         chosen = positions(self.domain, names)
-        starts = _starts(self.domain)
-        rows = [starts[n] + np.arange(len(self.domain[n])) for n in chosen]
-        return self._take(Domain(tuple(self.domain[n] for n in chosen)), rows)
+        orders = {n: np.arange(len(self.domain[n])) for n in chosen}
+        return self._take(Domain(tuple(self.domain[n] for n in chosen)), orders)
 
-    def _take(self, domain: Domain, rows: Sequence[NDArray[np.intp]]) -> "Draws":
-        first = np.zeros(1, dtype=np.intp)
-        block = self.block[:, np.concatenate([first, *rows])]
-        return Draws(domain, block, self.model, self.weights)
+    def _take(self, domain: Domain, orders: Mapping[int, NDArray[np.intp]]) -> "Draws":
+        """Some variables, their levels in some order."""
+        starts = _starts(self.domain)
+        rows = [np.zeros(1, dtype=np.intp), *(starts[n] + own for n, own in orders.items())]
+        levels = {n: np.arange(size) for n, size in enumerate(self.domain.shape)} | dict(orders)
+        blocks = [block.reorder(levels) for block in self._blocks]
+        return self._stack(domain, self.block[:, np.concatenate(rows)], blocks, orders)
+
+    def _stack(
+        self, domain: Domain, rows: Numbers, blocks: Iterable[Block], kept: Iterable[int]
+    ) -> "Draws":
+        """Append what is left of the tables of blocks to weights and factors."""
+        left = select_blocks(blocks, list(kept))
+        block = np.concatenate([rows, *(own.table for own in left)], axis=1)
+        layouts = tuple(own.layout for own in left)
+        return Draws(domain, block, self.model, self.weights, layouts)
+
+    @property
+    def _blocks(self) -> list[Block]:
+        """Tables of blocks, views of the numbers."""
+        at = 1 + sum(self.domain.shape)
+        ends = at + np.cumsum([0, *(layout.size for layout in self.layouts)])
+        return [
+            Block(layout, self.block[:, first : first + layout.size])
+            for layout, first in zip(self.layouts, ends, strict=False)
+        ]
 
     def thin(self, most: int | None = None, numbers: int | None = None) -> "Draws":
         """Return some of the draws, spread evenly over all of them.
@@ -307,31 +334,28 @@ class Draws(Sequence["LowRankPMF"]):
             room = min(room, max(numbers // self.block[0].size, 1)) if len(self) else 0
         if room == len(self):
             return self
-        places = np.linspace(0, len(self) - 1, room).round().astype(int)
-        return self._some(places)
+        return self._some(spread_evenly(len(self), room))
 
     def _some(self, places: slice | NDArray[np.intp] | NDArray[np.bool_]) -> "Draws":
         weights = self.weights[places]
-        return Draws(self.domain, self.block[places], self.model, weights / weights.sum())
+        weights = weights / weights.sum()
+        return Draws(self.domain, self.block[places], self.model, weights, self.layouts)
 
     def to_carry(self) -> "Draws":
-        """Return the draws that a model carries: at most 40, rounded to single precision.
+        """Return the draws that a model carries, see :func:`choose_carried`, in single precision.
 
         A model in memory, its file and its page carry the same draws and give the same bounds.
-        There are fewer draws, but at least ten, where the model is large, and none where it is so
-        large that ten would take 80 MB.
         """
         size = self.block.shape[1] * self.block.shape[2]
-        room = max(_ROOM // size, _FEWEST_DRAWS if size * _FEWEST_DRAWS <= _LARGEST_ROOM else 0)
-        room = min(room, _MOST_DRAWS, MOST_FACTORS // len(self.domain))
-        kept = self.thin(room)
+        places = choose_carried(len(self), size, len(self.domain))
+        kept = self if len(places) == len(self) else self._some(places)
         block = np.ascontiguousarray(kept.block, dtype=np.float32)
-        return Draws(self.domain, block, self.model, kept.weights)
+        return Draws(self.domain, block, self.model, kept.weights, self.layouts)
 
     def given(
         self, likelihoods: Mapping[int, FloatArray], asked: Iterable[int]
-    ) -> tuple[FloatArray, FloatArray, dict[int, FloatArray]]:
-        """Return weights (D,) of the draws, and their shares (D, F) and factors (D, I_n, F).
+    ) -> tuple[FloatArray, Mixture]:
+        """Return weights (D,) of the draws, and a stack of them with the variables asked.
 
         All are given the evidence: the weight of a draw is multiplied by the probability that it
         gives to the evidence. Draws under which that is zero are left out.
@@ -343,32 +367,34 @@ class Draws(Sequence["LowRankPMF"]):
         asked : iterable of int
             Positions of the variables whose factors are returned.
         """
-        starts = _starts(self.domain)
-        shares = _normalized(self.block[:, 0], -1)
+        starts, used = _starts(self.domain), {*asked, *likelihoods}
+        blocks = [
+            Block(own.layout, _normalized(own.table, -2))
+            for own in self._blocks
+            if not used.isdisjoint(own.members)
+        ]
+        used |= {n for block in blocks for n in block.members}
         factors = {
             n: _normalized(self.block[:, starts[n] : starts[n] + self.domain.shape[n]], -2)
-            for n in {*asked, *likelihoods}
+            for n in used
         }
+        stack = Mixture(_normalized(self.block[:, 0], -1), factors, tuple(blocks))
         if not likelihoods:
-            return self.weights, shares, factors
-        logs = log_class_weights(shares, factors, likelihoods)
+            return self.weights, stack
+        logs = stack.log_weights(likelihoods)
         with np.errstate(divide="ignore"):
             weights = class_posterior(np.log(self.weights) + log_sum(logs))
         possible = weights > 0.0
-        for n in factors:
-            factors[n] = factors[n][possible]
-            if n in likelihoods:
-                factors[n] = conditional_factor(factors[n], likelihoods[n])
-        return weights[possible], class_posterior(logs[possible]), factors
+        return weights[possible], stack.at(possible).given(likelihoods, None, logs[possible])
 
     def condition(self, given: Given) -> "Draws":
         """Return the draws of the variables that are not given, given the others."""
         likelihoods = read_evidence(self.domain, given)
         rest = [n for n in range(len(self.domain)) if n not in likelihoods]
-        weights, shares, factors = self.given(likelihoods, rest)
+        weights, stack = self.given(likelihoods, rest)
         domain = Domain(tuple(self.domain[n] for n in rest))
-        block = np.concatenate([shares[:, None], *(factors[n] for n in rest)], axis=1)
-        return Draws(domain, block, self.model, weights)
+        rows = np.concatenate([stack.weights[:, None], *(stack.factors[n] for n in rest)], axis=1)
+        return replace(self, weights=weights, block=rows)._stack(domain, rows, stack.blocks, rest)
 
     def interval(
         self,
@@ -384,14 +410,14 @@ class Draws(Sequence["LowRankPMF"]):
                 'solver="bayes".'
             )
         asked = positions(self.domain, names)
-        weights, shares, factors = self.given(read_evidence(self.domain, given), asked)
+        weights, stack = self.given(read_evidence(self.domain, given), asked)
         if not len(weights):
             evidence = ", ".join(f"{name} = {show([x])}" for name, x in (given or {}).items())
             raise ZeroEvidenceError(
                 f"{evidence} has probability zero under all {plural(len(self), 'posterior draw')}, "
                 "so there are no bounds: leave some of it out."
             )
-        tables = [joint_table(own, [factors[n][k] for n in asked]) for k, own in enumerate(shares)]
+        tables = [stack.at(k).tabulate(asked) for k in range(len(weights))]
         return credible_interval(np.stack(tables), level, weights, answer)
 
     def mean(self, first: "LowRankPMF") -> "LowRankPMF":
@@ -409,6 +435,8 @@ class Draws(Sequence["LowRankPMF"]):
         >>> rj.LowRankPMF([1.0], [[[0.4], [0.6]]], draws=two).draws.mean(two[0]).marginal("x0")
         array([0.5, 0.5])
         """
+        if self.layouts:
+            return self.model.average(self, self.weights)
         models = [Model.of(draw.weights, draw.factors) for draw in self]
         most = CLASSES_PER_CLASS * first.rank
         merged = compact(models, Model.of(first.weights, first.factors), most, self.weights)
@@ -424,16 +452,37 @@ class Draws(Sequence["LowRankPMF"]):
     def __getitem__(self, place: int | slice) -> "LowRankPMF | Draws":
         if isinstance(place, slice):
             return self._some(place)
-        numbers = self.block[place]
-        weights, *factors = np.split(numbers[:, numbers[0] > 0.0], _starts(self.domain))
-        parts = [_normalized(factor, -2) for factor in factors]
-        return self.model._trusted(_normalized(weights[0], -1), parts, self.domain)
+        own = self._some(np.array([place]))
+        stack = own.given({}, range(len(self.domain)))[1].at(0)
+        stack = stack.take(stack.weights > 0.0)
+        parts = [stack.factors[n] for n in range(len(self.domain))]
+        return self.model._trusted(stack.weights, parts, self.domain, blocks=stack.blocks)
 
     def __iter__(self) -> Iterator["LowRankPMF"]:
         return (self[k] for k in range(len(self)))
 
     def __repr__(self) -> str:
         return f"Draws({len(self)} of rank {self.block.shape[2]})"
+
+
+def spread_evenly(count: int, room: int) -> NDArray[np.intp]:
+    """Return some of ``count`` places, spread evenly over all of them."""
+    return np.linspace(0, count - 1, room).round().astype(np.intp)
+
+
+def choose_carried(count: int, size: int, variables: int) -> NDArray[np.intp]:
+    """Return the draws, of ``size`` numbers each, that a model carries: at most 40.
+
+    There are fewer draws, but at least ten, where the model is large, and none where it is so
+    large that ten would take 80 MB.
+
+    Examples
+    --------
+    >>> choose_carried(3, 100, 5), len(choose_carried(40, 100_000, 5))
+    (array([0, 1, 2]), 20)
+    """
+    room = max(_ROOM // size, _FEWEST_DRAWS if size * _FEWEST_DRAWS <= _LARGEST_ROOM else 0)
+    return spread_evenly(count, min(room, _MOST_DRAWS, MOST_FACTORS // variables, count))
 
 
 def _starts(domain: Domain) -> NDArray[np.intp]:
@@ -450,12 +499,18 @@ def _normalized(numbers: NDArray[Any], axis: int) -> FloatArray:
     return np.asarray(wide / np.where(total > 0.0, total, 1.0))
 
 
-def check_block(block: Block, domain: Domain, draw_weights: FloatArray | None = None) -> None:
+def check_block(
+    block: Numbers,
+    domain: Domain,
+    draw_weights: FloatArray | None = None,
+    layouts: Sequence[BlockLayout] = (),
+) -> None:
     """Raise an error where the draws of a file are not distributions over `domain`."""
-    if block.ndim != 3 or block.shape[1] != 1 + sum(domain.shape) or not block.shape[2]:
+    parts = Layout((*domain.shape, *(layout.size for layout in layouts)))
+    if block.ndim != 3 or block.shape[1] != 1 + parts.size or not block.shape[2]:
         raise ValueError(
             f"Posterior draws have shape {block.shape}; {plural(len(domain), 'variable')} ask for "
-            f"(draws, {1 + sum(domain.shape)}, classes)."
+            f"(draws, {1 + parts.size}, classes)."
         )
     if not (np.isfinite(block).all() and (block >= 0.0).all()):
         raise ValueError(
@@ -470,7 +525,7 @@ def check_block(block: Block, domain: Domain, draw_weights: FloatArray | None = 
     if not len(block):
         return
     weights = block[:, 0].astype(np.float64)
-    sums = np.add.reduceat(block, _starts(domain), axis=1, dtype=np.float64)
+    sums = np.add.reduceat(block, 1 + parts.offsets[:-1], axis=1, dtype=np.float64)
     off = np.abs(sums - 1.0).max(axis=1) * (weights > 0.0)
     off = np.maximum(off.max(axis=1), np.abs(weights.sum(axis=1) - 1.0))
     wrong = np.flatnonzero(off > _SUM_TOLERANCE[block.dtype.itemsize])

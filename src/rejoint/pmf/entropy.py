@@ -1,6 +1,5 @@
 """Entropies of some variables of a mixture, by enumeration or estimated from drawn records."""
 
-from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -8,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.queries import tables
-from rejoint.queries.log_prob import draw_codes, record_log_prob
-from rejoint.queries.tables import joint_table
+from rejoint.queries.log_prob import record_log_prob
+from rejoint.queries.mixture import Mixture, draw_records
 
 FloatArray = NDArray[np.float64]
-Factors = Sequence[FloatArray] | Mapping[int, FloatArray]  # by position of the variable
 Places = tuple[int, ...]
 
 _BLOCK = 2**20  # cells whose logarithms are in memory at once
@@ -35,8 +33,7 @@ class Nats(NamedTuple):
 
 
 def conditional_entropy(
-    weights: FloatArray,
-    factors: Factors,
+    mixture: Mixture,
     a: Places,
     given: Places = (),
     rng: np.random.Generator | None = None,
@@ -49,18 +46,17 @@ def conditional_entropy(
     Examples
     --------
     >>> import numpy as np
-    >>> A = np.eye(2)
-    >>> conditional_entropy(np.array([0.5, 0.5]), [A, A], (0,))
+    >>> same = Mixture(np.array([0.5, 0.5]), {0: np.eye(2), 1: np.eye(2)})
+    >>> conditional_entropy(same, (0,))
     Nats(value=0.6931471805599453, standard_error=None, draws=0)
-    >>> conditional_entropy(np.array([0.5, 0.5]), [A, A], (0,), (1,)).value
+    >>> conditional_entropy(same, (0,), (1,)).value
     0.0
     """
-    return _sum_of_entropies(weights, factors, [(1, a + given), (-1, given)], rng)
+    return _sum_of_entropies(mixture, [(1, a + given), (-1, given)], rng)
 
 
 def mutual_information(
-    weights: FloatArray,
-    factors: Factors,
+    mixture: Mixture,
     a: Places,
     b: Places,
     given: Places = (),
@@ -71,37 +67,27 @@ def mutual_information(
     Examples
     --------
     >>> import numpy as np
-    >>> A = np.eye(2)
-    >>> mutual_information(np.array([0.5, 0.5]), [A, A], (0,), (1,)).value
+    >>> same = Mixture(np.array([0.5, 0.5]), {0: np.eye(2), 1: np.eye(2)})
+    >>> mutual_information(same, (0,), (1,)).value
     0.6931471805599453
     """
     terms = [(1, a + given), (1, b + given), (-1, a + b + given), (-1, given)]
-    return _sum_of_entropies(weights, factors, terms, rng)
+    return _sum_of_entropies(mixture, terms, rng)
 
 
 def _sum_of_entropies(
-    weights: FloatArray,
-    factors: Factors,
+    mixture: Mixture,
     terms: list[tuple[int, Places]],
     rng: np.random.Generator | None,
 ) -> Nats:
     every = tuple(sorted({n for _, places in terms for n in places}))
-    used = [factors[n] for n in every]
-    signed = [(sign, tuple(every.index(n) for n in places)) for sign, places in terms if places]
-    if prod(len(factor) for factor in used) <= tables.MAX_CELLS:
-        return Nats(_enumerate(weights, used, signed))
-    return _estimate(weights, used, signed, rng or np.random.default_rng())
-
-
-def _enumerate(
-    weights: FloatArray, factors: list[FloatArray], terms: list[tuple[int, Places]]
-) -> float:
-    table = joint_table(weights, factors)
-    total = 0.0
-    for sign, places in terms:
-        others = tuple(n for n in range(table.ndim) if n not in places)
-        total += sign * _entropy(table.sum(axis=others) if others else table)
-    return max(total, 0.0)  # not below zero by rounding
+    if prod(len(mixture.factors[n]) for n in every) <= tables.MAX_CELLS:
+        table, total = mixture.tabulate(every), 0.0
+        for sign, places in terms:
+            others = tuple(k for k, n in enumerate(every) if n not in places)
+            total += sign * _entropy(table.sum(axis=others) if others else table)
+        return Nats(max(total, 0.0))  # not below zero by rounding
+    return _estimate(mixture.select(every), terms, every, rng or np.random.default_rng())
 
 
 def _entropy(table: FloatArray) -> float:
@@ -115,18 +101,19 @@ def _entropy(table: FloatArray) -> float:
 
 
 def _estimate(
-    weights: FloatArray,
-    factors: list[FloatArray],
+    mixture: Mixture,
     terms: list[tuple[int, Places]],
+    every: Places,
     rng: np.random.Generator,
 ) -> Nats:
     """Mean of the signed logarithms of probabilities over drawn records, and its error."""
-    draws = int(np.clip(_WORK // (len(factors) * len(weights)), *_DRAWS))
-    wide = max(map(len, factors)) > np.iinfo(np.int16).max
-    codes = draw_codes(weights, factors, draws, rng, np.int32 if wide else np.int16)
+    draws = int(np.clip(_WORK // (len(every) * len(mixture.weights)), *_DRAWS))
+    codes = draw_records(mixture, draws, rng)
     surprise = np.zeros(draws)
     for sign, places in terms:
-        part = np.ascontiguousarray(codes[:, list(places)])
-        surprise -= sign * record_log_prob(weights, [factors[n] for n in places], part)
+        if places:
+            seen = np.isin(every, places)
+            factors, shown = mixture.of_records(np.where(seen, codes, -1).astype(codes.dtype))
+            surprise -= sign * record_log_prob(mixture.weights, factors, shown)
     error = float(surprise.std(ddof=1)) / draws**0.5
     return Nats(max(float(surprise.mean()), 0.0), error, draws)

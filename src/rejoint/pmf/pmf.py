@@ -23,16 +23,18 @@ from rejoint.pmf.given_tables import GivenTables
 from rejoint.pmf.table_gap import TableGap, read_gaps
 from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.queries.distances import is_same_up_to_order
-from rejoint.queries.evidence import (
-    Given,
-    apply_evidence,
-    class_posterior,
-    log_class_weights,
-    read_evidence,
+from rejoint.queries.evidence import Given, read_evidence
+from rejoint.queries.log_prob import posteriors, record_log_prob
+from rejoint.queries.mixture import (
+    Block,
+    Mixture,
+    check_blocks,
+    draw_records,
+    find_mode,
+    have_same_layouts,
+    join_blocks,
+    select_blocks,
 )
-from rejoint.queries.log_prob import draw_codes, posteriors, record_log_prob
-from rejoint.queries.modes import most_probable, single_modes
-from rejoint.queries.tables import joint_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
 from rejoint.records.sparse import as_records
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 _SUM_TOLERANCE = 1e-6  # farther from one than this is a mistake, nearer is rounding
+_PARTS = (
+    *("weights", "factors", "domain", "draws", "_mixture", "gaps", "tables", "counts", "_blocks"),
+)
 _KEEP_BITS = 1e-14  # nearer than this is left as it is, so that copies are equal bit by bit
 
 
@@ -82,6 +87,8 @@ class LowRankPMF:
         The tables that it was fitted to; :meth:`with_tables` adds them.
     counts : Counts, optional
         What stands beside its answers; :meth:`with_counts` adds it.
+    blocks : sequence of Block, optional
+        Variables that are tabulated jointly within each class; their factors are the margins.
 
     Attributes
     ----------
@@ -114,8 +121,8 @@ class LowRankPMF:
     """
 
     __slots__ = (
-        *("__weakref__", "_mixture", "counts", "domain", "draws", "factors", "gaps", "tables"),
-        "weights",
+        *("__weakref__", "_blocks", "_mixture", "counts", "domain", "draws", "factors", "gaps"),
+        *("tables", "weights"),
     )
     weights: FloatArray
     factors: tuple[FloatArray, ...]
@@ -125,6 +132,7 @@ class LowRankPMF:
     tables: GivenTables | None
     counts: Counts | None
     _mixture: "LowRankPMF | None"
+    _blocks: tuple[Block, ...]
 
     def __init__(
         self,
@@ -136,6 +144,7 @@ class LowRankPMF:
         gaps: Iterable[TableGap] = (),
         tables: GivenTables | None = None,
         counts: Counts | None = None,
+        blocks: Iterable[Block] = (),
     ) -> None:
         w = _check_numbers(weights, "weights", 1)
         matrices = [_check_numbers(factor, f"factors[{n}]", 2) for n, factor in enumerate(factors)]
@@ -154,6 +163,7 @@ class LowRankPMF:
             tuple(gaps),
             tables,
             counts,
+            check_blocks(blocks, matrices),
         )
         if self.draws and mixture is None:
             object.__setattr__(self, "_mixture", self.draws.mean(self.representative))
@@ -169,11 +179,13 @@ class LowRankPMF:
         gaps: Iterable[TableGap] = (),
         tables: GivenTables | None = None,
         counts: Counts | None = None,
+        blocks: Iterable[Block] = (),
     ) -> Self:
         """Make a model of arrays that the package computed: they are neither checked nor copied."""
         self = object.__new__(cls)
         draws = draws or Draws.of((), domain, cls)
-        self._set(weights, factors, domain, draws, mixture, tuple(gaps), tables, counts)
+        parts = (draws, mixture, tuple(gaps), tables, counts, tuple(blocks))
+        self._set(weights, factors, domain, *parts)
         return self
 
     def _set(self, weights: FloatArray, factors: Iterable[FloatArray], *others: Any) -> None:
@@ -181,14 +193,18 @@ class LowRankPMF:
         own, *parts = (np.ascontiguousarray(array) for array in (weights, *factors))
         for array in (own, *parts):
             array.flags.writeable = False
-        names = ("weights", "factors", "domain", "draws", "_mixture", "gaps", "tables", "counts")
-        for name, value in zip(names, (own, tuple(parts), *others), strict=True):
+        for name, value in zip(_PARTS, (own, tuple(parts), *others), strict=True):
             object.__setattr__(self, name, value)
 
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy with some of its parts changed."""
+        parts = {name: getattr(self, name) for name in _PARTS} | changes
+        return self._trusted(*(parts[name] for name in _PARTS))
+
     @property
-    def _others(self) -> tuple[Any, ...]:
-        """What a model has besides weights, factors and domain."""
-        return self.draws, self._mixture, self.gaps, self.tables, self.counts
+    def _parts(self) -> Mixture:
+        """Weights, factors and blocks of the representative model."""
+        return Mixture(self.weights, dict(enumerate(self.factors)), self._blocks)
 
     @property
     def mixture(self) -> "LowRankPMF":
@@ -225,7 +241,26 @@ class LowRankPMF:
         """
         if self._mixture is None and not self.draws:
             return self
-        return type(self)._trusted(self.weights, self.factors, self.domain)
+        return type(self)._trusted(self.weights, self.factors, self.domain, blocks=self._blocks)
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the variables of each block of the model that answers.
+
+        Variables of a block are tabulated jointly within each class: they depend on each other
+        beyond the classes. All others are independent within a class.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rng = np.random.default_rng(0)
+        >>> a = rng.integers(0, 4, 2000)
+        >>> data = {"a": a, "copy": a % 2, "other": rng.integers(0, 3, 2000)}
+        >>> rj.estimate(rj.Records.of(data), blocks=[["a", "copy"]], random_state=0).pmf.blocks
+        (('a', 'copy'),)
+        """
+        names, blocks = self.domain.names, self.mixture._blocks
+        return tuple(tuple(names[n] for n in block.members) for block in blocks)
 
     @property
     def rank(self) -> int:
@@ -238,20 +273,18 @@ class LowRankPMF:
         """
         return len(self.weights)
 
-    def _given(
-        self, given: Given, asked: Collection[int] | None = None
-    ) -> tuple[FloatArray, Sequence[FloatArray]]:
-        """Weights and factors that answer, given evidence; factors of `asked` alone are updated."""
-        likelihoods, mixture = read_evidence(self.domain, given), self.mixture
+    def _given(self, given: Given, asked: Collection[int] | None = None) -> Mixture:
+        """What answers, given evidence; factors of `asked` alone are updated."""
+        likelihoods, parts = read_evidence(self.domain, given), self.mixture._parts
         if not likelihoods:
-            return mixture.weights, mixture.factors
+            return parts
 
         def describe(n: int) -> str:
             pairs = (given or {}).items()
             name, value = next(pair for pair in pairs if self.domain.index(pair[0]) == n)
             return f"{name} = {show([value])}"
 
-        return apply_evidence(mixture.weights, mixture.factors, likelihoods, describe, asked)[:2]
+        return parts.given_possible(likelihoods, describe, asked)[0]
 
     # Questions by name and level
 
@@ -288,8 +321,7 @@ class LowRankPMF:
         array([0.5528, 0.4472])
         """
         asked = positions(self.domain, names)
-        shares, factors = self._given(given, asked)
-        return joint_table(shares, [factors[n] for n in asked])
+        return self._given(given, asked).tabulate(asked)
 
     def interval(
         self, names: str | Sequence[str], given: Given = None, level: float = 0.9
@@ -366,11 +398,7 @@ class LowRankPMF:
                     "evidence: pass it as given=, or name a level or a list of levels."
                 )
         wanted = read_evidence(self.domain, event)
-        shares, factors = self._given(given, wanted)
-        terms = shares
-        for n, levels in wanted.items():
-            terms = terms * (levels @ factors[n])
-        return min(float(terms.sum()), 1.0)  # not above one by rounding
+        return min(float(self._given(given, wanted).prob(wanted)), 1.0)  # not above by rounding
 
     @overload
     def expect(  # type: ignore[overload-overlap]  # a str is a sequence of str, too
@@ -418,11 +446,11 @@ class LowRankPMF:
         {'seen': 0.5}
         """
         asked = positions(self.domain, names)
-        shares, factors = self._given(given, asked)
+        mixture = self._given(given, asked)
         result = {}
         for n in asked:
             variable = self.domain[n]
-            own = factors[n] @ shares
+            own = mixture.factors[n] @ mixture.weights
             if function is None:
                 result[variable.name] = variable.mean(own)
                 continue
@@ -504,9 +532,7 @@ class LowRankPMF:
             asked = positions(self.domain, names)
         if not asked:
             raise ValueError("mode: no variable is named; name at least one.")
-        shares, factors = self._given(given, asked)
-        chosen = [factors[n] for n in asked]
-        found = (single_modes if each else most_probable)(shares, chosen, max_nodes)
+        found = find_mode(self._given(given, asked), asked, each, max_nodes)
         mode = Mode.of([self.domain[n] for n in asked], found)
         if not found.exact and not each:
             remark(
@@ -643,10 +669,7 @@ class LowRankPMF:
         """
         if n < 0:
             raise ValueError(f"sample: the number of records must not be negative; got {n}.")
-        shares, factors = self._given(given)
-        wide = max(self.domain.shape) > np.iinfo(np.int16).max
-        rng = np.random.default_rng(random_state)
-        codes = draw_codes(shares, factors, n, rng, np.int32 if wide else np.int16)
+        codes = draw_records(self._given(given), n, np.random.default_rng(random_state))
         codes.flags.writeable = False  # Records copies arrays that are writeable
         return Records(self.domain, codes)
 
@@ -672,8 +695,9 @@ class LowRankPMF:
         >>> np.exp(p.log_prob([{"asia": "yes", "tub": "yes"}, {"asia": None, "tub": "yes"}]))
         array([0.0005, 0.0104])
         """
-        codes = as_records(data, domain=self.domain).codes
-        return record_log_prob(self.mixture.weights, self.mixture.factors, codes)
+        mixture = self.mixture._parts
+        factors, codes = mixture.of_records(as_records(data, domain=self.domain).codes)
+        return record_log_prob(mixture.weights, factors, codes)
 
     def classes(self, data: Any) -> FloatArray:
         """Return the posterior of the hidden class of each record; missing values are summed out.
@@ -702,10 +726,10 @@ class LowRankPMF:
         array([[0.9, 0.1],
                [0.5, 0.5]])
         """
-        codes = as_records(data, domain=self.domain).codes
+        factors, codes = self._parts.of_records(as_records(data, domain=self.domain).codes)
         out = np.empty((len(codes), self.rank))
         impossible: list[int] = []
-        for rows, logs, out[rows] in posteriors(self.weights, self.factors, codes):
+        for rows, logs, out[rows] in posteriors(self.weights, factors, codes):
             impossible += (np.flatnonzero(np.isneginf(logs)) + rows.start).tolist()
         if impossible:
             remark(
@@ -733,7 +757,9 @@ class LowRankPMF:
         mixture = None if self._mixture is None else self._mixture.project(domain.names)
         left_out = set(self.domain.names) - set(domain.names)
         gaps = [gap for gap in self.gaps if left_out.isdisjoint(gap.names)]
-        return self._trusted(self.weights, factors, domain, draws, mixture, gaps, self.tables)
+        parts = (draws, mixture, gaps, self.tables)
+        blocks = select_blocks(self._blocks, chosen)
+        return self._trusted(self.weights, factors, domain, *parts, blocks=blocks)
 
     def condition(self, given: Given) -> Self:
         """Return the model of the variables that are not given, given the others.
@@ -754,23 +780,24 @@ class LowRankPMF:
         rest = [n for n in range(len(self.domain)) if n not in known]
         if not rest:
             raise ValueError("condition: every variable is given, so none remains.")
-        shares, _ = self._given(given, ())
-        alive = shares > 0.0
-        domain = Domain(tuple(self.domain[n] for n in rest))
-        factors = [self.mixture.factors[n][:, alive] for n in rest]
+        answer = self._rest(self._given(given, rest), rest)
         tables = None if self.tables is None else self.tables.given(self.domain, known)
-        answer = self._trusted(shares[alive], factors, domain, gaps=self.gaps, tables=tables)
+        answer = answer._with(gaps=self.gaps, tables=tables)
         if self._mixture is None and not self.draws:
             return answer
-        logs = log_class_weights(self.weights, self.factors, known)
-        alive = np.isfinite(logs)
-        kept = [self.factors[n][:, alive] for n in rest]
         draws = self.draws.condition(given) if self.draws else None
-        if not alive.any():
-            kept, own = list(answer.factors), answer.weights
-        else:
-            own = class_posterior(logs[alive])
-        return self._trusted(own, kept, domain, draws, answer, self.gaps, tables)
+        own = self._parts.given(known, rest)
+        kept = self._rest(own, rest) if own.weights.any() else answer
+        parts = {"draws": draws, "_mixture": answer, "gaps": self.gaps, "tables": tables}
+        return kept._with(**parts)
+
+    def _rest(self, mixture: Mixture, rest: Sequence[int]) -> Self:
+        """The model of some variables of a mixture, without classes of no weight."""
+        mixture = mixture.take(mixture.weights > 0.0)
+        domain = Domain(tuple(self.domain[n] for n in rest))
+        factors = [mixture.factors[n] for n in rest]
+        blocks = select_blocks(mixture.blocks, rest)
+        return self._trusted(mixture.weights, factors, domain, blocks=blocks)
 
     def align(self, domain: Domain) -> Self:
         """Return the model with variables and levels in the order of another domain.
@@ -784,12 +811,14 @@ class LowRankPMF:
         """
         if domain == self.domain:
             return self
-        orders = level_order(self.domain, domain)
+        levels = level_order(self.domain, domain)
         chosen = self.domain.indices(domain.names)
-        factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
+        orders = dict(zip(chosen, levels, strict=True))
+        factors = [self.factors[n][order] for n, order in orders.items()]
         mixture = None if self._mixture is None else self._mixture.align(domain)
         parts = (self.draws.align(domain), mixture, self.gaps, self.tables)
-        return self._trusted(self.weights, factors, domain, *parts)
+        blocks = select_blocks([block.reorder(orders) for block in self._blocks], chosen)
+        return self._trusted(self.weights, factors, domain, *parts, blocks=blocks)
 
     def with_tables(
         self, tables: "Marginals | GivenTables | None", identified: str | None = None
@@ -816,8 +845,7 @@ class LowRankPMF:
             tables = GivenTables.of(tables, identified)
         if tables is not None:
             level_order(self.domain, tables.domain.project(self.domain.names))
-        parts = (*self._others[:-2], tables, self.counts)
-        return self._trusted(self.weights, self.factors, self.domain, *parts)
+        return self._with(tables=tables)
 
     def with_counts(self, counts: Counts | None) -> Self:
         """Return the model with counts of records, which :meth:`ask` then takes into account.
@@ -836,8 +864,7 @@ class LowRankPMF:
         >>> float(p.ask("P(smoke)").records), p.with_counts(None).ask("P(smoke)").records
         (2000.0, None)
         """
-        parts = (*self._others[:-1], counts)
-        return self._trusted(self.weights, self.factors, self.domain, *parts)
+        return self._with(counts=counts)
 
     def sorted(self) -> Self:
         """Return the model with its classes in order of decreasing weight.
@@ -848,8 +875,9 @@ class LowRankPMF:
         array([0.8, 0.2])
         """
         order = np.argsort(-self.weights, kind="stable")
-        factors = [a[:, order] for a in self.factors]
-        return self._trusted(self.weights[order], factors, self.domain, *self._others)
+        own = self._parts.take(order)
+        factors = tuple(own.factors.values())
+        return self._with(weights=own.weights, factors=factors, _blocks=own.blocks)
 
     @classmethod
     def average(cls, pmfs: Iterable[Self], weights: ArrayLike | None = None) -> Self:
@@ -890,11 +918,10 @@ class LowRankPMF:
             )
         shares = shares / shares.sum()
         models = [model.mixture.align(models[0].domain) for model in models]
-        return cls._trusted(
-            np.concatenate([s * m.weights for s, m in zip(shares, models, strict=True)]),
-            [np.hstack(parts) for parts in zip(*(m.factors for m in models), strict=True)],
-            models[0].domain,
-        )
+        weights = np.concatenate([s * m.weights for s, m in zip(shares, models, strict=True)])
+        factors = [np.hstack(parts) for parts in zip(*(m.factors for m in models), strict=True)]
+        blocks = join_blocks([model._parts for model in models])
+        return cls._trusted(weights, factors, models[0].domain, blocks=blocks)
 
     def reduce(
         self,
@@ -986,7 +1013,7 @@ class LowRankPMF:
         array([[0.625, 0.125],
                [0.125, 0.125]])
         """
-        return joint_table(self.mixture.weights, self.mixture.factors)
+        return self.mixture._parts.tabulate(range(len(self.domain)))
 
     @classmethod
     def from_dense(cls, array: ArrayLike, domain: Domain | None = None) -> Self:
@@ -1146,8 +1173,9 @@ class LowRankPMF:
             return False
         if self.domain != other.domain or self.rank != other.rank:
             return False
-        mine, theirs = (np.vstack([model.weights, *model.factors]) for model in (self, other))
-        if not is_same_up_to_order(mine, theirs, tol):
+        if not have_same_layouts([self._blocks, other._blocks]):
+            return False
+        if not is_same_up_to_order(self._parts.stacked, other._parts.stacked, tol):
             return False
         same = self.mixture is self and other.mixture is other
         return same or self.mixture.equals(other.mixture, tol)
@@ -1169,7 +1197,7 @@ class LowRankPMF:
         raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be deleted.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.weights, self.factors, self.domain, *self._others)
+        return type(self), tuple(getattr(self, name) for name in _PARTS)
 
     def __repr__(self) -> str:
         count, top = len(self.domain), ", ".join(f"{w:.3g}" for w in np.sort(self.weights)[:-6:-1])

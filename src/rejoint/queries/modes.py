@@ -22,12 +22,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.queries.evidence import log_sum
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
-_TIE = 1e-12  # relative: combinations this near to the best count as equally probable
+TIE = 1e-12  # relative: combinations this near to the best count as equally probable
 _CUT = 3.0  # cut-off of -log r in the chord; a longer chord is hardly below one
 _SAMPLE_NODES = 24  # nodes by which the next variable is chosen
 _MOST_CANDIDATES = 64  # variables considered for one node
@@ -95,30 +93,6 @@ def most_probable(
     return Found(search.levels, log_prob, log_bound, bound == 0.0, search.nodes)
 
 
-def single_modes(weights: FloatArray, factors: Sequence[FloatArray], max_nodes: int = 0) -> Found:
-    """Return the most probable level of each variable by itself, and their joint probability.
-
-    The bound is the least of the single probabilities; `max_nodes` is not used.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> A, B = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 0.6], [1.0, 0.4]])
-    >>> found = single_modes(np.array([0.4, 0.6]), [A, B])
-    >>> found.levels, round(float(np.exp(found.log_prob)), 12), found.exact
-    (array([1, 1]), 0.24, False)
-    """
-    singles = [factor @ weights for factor in factors]
-    levels = np.array([single.argmax() for single in singles])
-    bound = float(np.log(min(single.max() for single in singles)))
-    with np.errstate(divide="ignore"):
-        terms = [np.log(factor[i]) for factor, i in zip(factors, levels, strict=True)]
-        logs = np.log(weights) + np.sum(terms, axis=0)
-    log_prob = float(log_sum(logs))
-    exact = log_prob >= bound - _TIE
-    return Found(levels, log_prob, max(log_prob, bound), exact, 0)
-
-
 class _Search:
     """A search: the scaled problem, the remaining levels, the best combination so far."""
 
@@ -152,7 +126,7 @@ class _Search:
 
     @property
     def threshold(self) -> float:
-        return self.best * (1.0 + _TIE)
+        return self.best * (1.0 + TIE)
 
     def _drop_levels(self) -> bool:
         """Drop levels that no better combination has; return False if there is none."""
@@ -279,7 +253,7 @@ def climb(
         for n, ratio in enumerate(ratios):
             values = (before * after.pop()) @ ratio.T
             new, old = values.argmax(axis=1), levels[:, n]
-            better = values[rows, new] > values[rows, old] * (1.0 + _TIE)
+            better = values[rows, new] > values[rows, old] * (1.0 + TIE)
             improved |= bool(better.any())
             levels[:, n] = np.where(better, new, old)
             before = before * ratio[levels[:, n]]

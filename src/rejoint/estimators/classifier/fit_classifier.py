@@ -122,7 +122,8 @@ def fit_classifier(
             fit.design = records.design.text if records.design else ""
             return interruptible(session, fit.run, "return")
     if is_for_records(solver):
-        result = estimate(records, rank, solver, smooth=smooth, random_state=rng, progress=False)
+        how: dict[str, Any] = {"smooth": smooth, "random_state": rng, "progress": False}
+        result = estimate(records, rank, solver, blocks=False, **how)
         weights = np.ones((len(policy.missing_limits) + 2, 1))
         return Fitted((LowRankMember(result.pmf.mixture, targets),), weights, result)
     raise ValueError(
