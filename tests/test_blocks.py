@@ -1,5 +1,6 @@
 """Blocks of variables that are tabulated jointly within a class: against brute force."""
 
+import json
 import pickle
 from itertools import product
 
@@ -66,6 +67,7 @@ def brute(p):
     return table
 
 
+@pytest.mark.filterwarnings("ignore:.*considers nearly impossible")
 @given(st.integers(0, 10**6), st.floats(0, 0.5))
 @settings(max_examples=15, deadline=None)
 def test_tables_probabilities_and_expectations_match_brute_force(seed, zeros):
@@ -138,6 +140,59 @@ def test_modes_match_brute_force(seed):
     each = p.mode(["a", "c"], each=True)
     single = joint.sum(axis=(1, 3, 4))
     assert each.prob == pytest.approx(single[each["a"], each["c"]])
+
+
+def test_rows_are_predicted_and_filled_by_the_joint():
+    p, rng = pmf_of(11), np.random.default_rng(11)
+    joint = brute(p)
+    codes = np.stack([rng.integers(-1, size, 40) for size in SHAPE], axis=1).astype(np.int16)
+    for n, size in enumerate(SHAPE):
+        found = p._parts.predict(codes, n)
+        for row, shares in zip(codes, found, strict=True):
+            kept = [slice(None) if c < 0 or k == n else slice(c, c + 1) for k, c in enumerate(row)]
+            own = joint[tuple(kept)].sum(axis=tuple(k for k in range(5) if k != n))
+            np.testing.assert_allclose(shares, own / own.sum(), atol=1e-12)
+            assert len(shares) == size
+    rows = np.tile(np.array([[-1, 1, 3, -1, -1]], dtype=np.int16), (200_000, 1))
+    filled = p._parts.fill(rows, rows < 0, rng)
+    assert (filled[:, [1, 2]] == [1, 3]).all()
+    own = joint[:, 1, 3] / joint[:, 1, 3].sum()
+    counts = np.zeros_like(own)
+    np.add.at(counts, tuple(filled[:, [0, 3, 4]].T), 1)
+    np.testing.assert_allclose(counts / len(rows), own, atol=0.006)
+
+
+@pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+def test_files_keep_blocks(tmp_path, name):
+    for p in (pmf_of(3), pmf_of(8, draws=12)):
+        p.save(tmp_path / name)
+        again = rj.load(tmp_path / name)
+        assert again == p
+        assert again.blocks == p.blocks
+        np.testing.assert_allclose(again.to_dense(), p.to_dense(), atol=1e-15)
+        if p.draws:
+            found, expected = (m.interval(["a", "b"], {"c": 1}) for m in (again, p))
+            np.testing.assert_allclose(np.stack(found), np.stack(expected), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model": [{"members": [0, 9], "groups": [[0, 0, 0], [0, 0]]}]}, "no different variables"),
+        ({"model": [{"members": [0, 0], "groups": [[0, 1, 1]] * 2}]}, "no different variables"),
+        ({"model": [{"members": [0, 1], "groups": [[0, 2, 2], [0, 1]]}]}, "groups of a block"),
+        ({"model": [{"members": [0, 1], "groups": [[0, 1, 2], [0, 1]]}]}, "tables of blocks"),
+        ({"model": [{"members": [0, 1]}]}, "has no 'groups'"),
+        ([], "expected an object"),
+    ],
+)
+def test_what_files_say_of_blocks_is_checked(tmp_path, change, message):
+    path = tmp_path / "model.json"
+    pmf_of(3).save(path)
+    plain = json.loads(path.read_text())
+    path.write_text(json.dumps(plain | {"blocks": change}))
+    with pytest.raises(ValueError, match=message):
+        rj.load(path)
 
 
 def test_drawn_records_have_the_joint_of_the_model():

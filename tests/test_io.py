@@ -181,7 +181,7 @@ def plain_model(tmp_path):
     ("change", "words"),
     [
         ({"format": "other"}, "holds 'other', not a rejoint.LowRankPMF"),
-        ({"schema": 4}, "schema version 4; this rejoint reads versions up to 3: update rejoint"),
+        ({"schema": 5}, "schema version 5; this rejoint reads versions up to 4: update rejoint"),
         ({"schema": "1"}, "truncated or corrupt .its schema version is .1., expected a whole"),
         ({"notes": []}, "its notes are not an object"),
         ({"domain": None}, "its domain cannot be read"),
@@ -435,7 +435,7 @@ def rewrite(path, **members):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"meta": {"schema": 4}}, "schema version 4; this rejoint reads versions up to 3: update"),
+        ({"meta": {"schema": 5}}, "schema version 5; this rejoint reads versions up to 4: update"),
         ({"meta": {"format": "other"}}, "holds 'other', not a rejoint.LowRankPMF"),
         ({"meta": {"domain": {}}}, r"truncated or corrupt \(its domain cannot be read"),
         ({"meta": b"{"}, "no readable meta.json"),

@@ -278,7 +278,7 @@ def pair_error(dense, pmf):
 def misfitting():
     dense = joint_of_no_low_rank(0)
     data = sample(dense, 4000, 1)
-    quick = {"random_state": 0, "solver": "bayes", "rank": 3}
+    quick = {"random_state": 0, "solver": "bayes", "rank": 3, "blocks": False}
     return dense, data, [estimate(data, **quick, agreement=on) for on in (True, False)]
 
 

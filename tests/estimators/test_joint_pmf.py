@@ -356,6 +356,7 @@ def test_params():
         "levels": None,
         "bins": None,
         "agreement": True,
+        "blocks": "auto",
         "not_applicable": "auto",
         "missing_level": (),
     }

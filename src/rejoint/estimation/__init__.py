@@ -13,6 +13,7 @@ smoothing       smooth columns of ordered variables
 folds           records to learn from and records held out
 posterior_mean  the one model that answers, made of the kept sweeps of a sampler
 pair_shift      tables of two variables: misfit, the shift towards them, gaps
+blocks          variables tabulated jointly within classes: found, and fitted
 """
 
 from rejoint.estimation.em import Em

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
@@ -24,12 +25,14 @@ from rejoint.arrays import FloatArray, IntArray, sum_to
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.pair_shift import LevelGroups, Misfit, PairTables, model_tables
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.posterior_mean import Shifted
 from rejoint.model import Observed
 from rejoint.pmf.draws import choose_carried
 from rejoint.queries.mixture import Block, BlockLayout, Mixture
 from rejoint.queries.tables import khatri_rao
 from rejoint.text import cite
+
+if TYPE_CHECKING:
+    from rejoint.estimation.posterior_mean import Shifted
 
 #: Records that a model's table may count as: those whose evidence is compared.
 PRIOR_RECORDS = np.geomspace(0.5, 1e6, 22)
@@ -161,7 +164,7 @@ def check_given(data: InMemory, blocks: Sequence[Sequence[int]], groups: LevelGr
 def find_blocks(found: Candidates, policy: Policy = DEFAULT) -> list[BlockLayout]:
     """Join variables by falling gain, as long as the table of a block has few enough cells."""
     records = found.tables.weight
-    most_cells = max(policy.block_cells[0], policy.block_cells[1] * records)
+    most_cells = float(np.clip(policy.block_cells[0] * records, *policy.block_cells[1:]))
     owner = {n: {n} for n in range(len(found.groups.variables))}
     groups: dict[int, IntArray] = {}
     for (i, j), gain in found.gains.items():
@@ -379,7 +382,7 @@ def with_blocks(
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class BlockFit:
     """What answers, with its draws, and nats that each block gains over the classes alone."""
 
     model: Mixture
@@ -388,12 +391,12 @@ class Answer:
 
 
 def add_blocks(
-    data: InMemory, shifted: Shifted, draws: Sequence[Observed], policy: Policy = DEFAULT
-) -> Answer:
+    data: InMemory, shifted: "Shifted", draws: Sequence[Observed], policy: Policy = DEFAULT
+) -> BlockFit:
     """Find the blocks of records, or take those that are given, and fit what answers to them."""
     model = Mixture.of(shifted.model)
     if policy.blocks is False:
-        return Answer(model, [Mixture.of(draw) for draw in draws])
+        return BlockFit(model, [Mixture.of(draw) for draw in draws])
     found = Candidates(shifted.groups, shifted.tables, shifted.unmoved)
     if policy.blocks == "auto":
         layouts = find_blocks(found, policy)
@@ -412,4 +415,4 @@ def add_blocks(
         ]
         several.append(with_blocks(Mixture.of(draws[k]), layouts, around))
     gains = [found.gain(layout.members) for layout in layouts]
-    return Answer(with_blocks(model, layouts, targets), several, gains)
+    return BlockFit(with_blocks(model, layouts, targets), several, gains)

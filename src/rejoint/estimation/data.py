@@ -32,7 +32,7 @@ from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Report, report_nothing
 
 if TYPE_CHECKING:
-    from rejoint.estimation.blocks import Answer
+    from rejoint.estimation.blocks import BlockFit
     from rejoint.estimation.smoothing import HiddenLevels
 
 #: Share of the cells up to which a pass over codes costs what departs from the most frequent ones.
@@ -160,7 +160,7 @@ class Data(ABC):
     def to_pmf(
         self,
         model: Model,
-        answer: "Answer | None" = None,
+        answer: "BlockFit | None" = None,
         gaps: Sequence[TableGap] = (),
     ) -> LowRankPMF:
         """Return the model with its labels, what answers, and posterior draws."""

@@ -17,7 +17,7 @@ from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.estimation.blocks import Answer, add_blocks
+from rejoint.estimation.blocks import BlockFit, add_blocks
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws, pass_cells
@@ -213,7 +213,8 @@ def estimate(
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
     if not agreement:
         policy = replace(policy, agreement=False)
-    policy = replace(policy, blocks=read_blocks(blocks, source.domain))
+    asked = read_blocks(blocks, source.domain)
+    policy = policy if asked == policy.blocks else replace(policy, blocks=asked)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget, counts)
     known = partial(fingerprint, source)
     kept, rng = open_checkpoint(checkpoint, random_state, known, **vars(request))
@@ -651,9 +652,11 @@ def make_result(
 
     ``length`` is the number of draws of each chain, once all are there.
     """
-    interrupted = is_interrupted(modes.runs)
-    brief = replace(policy, anchored_passes=0, agreement=False, blocks=False)
-    brief = brief if interrupted else policy
+    interrupted, brief = is_interrupted(modes.runs), policy
+    if interrupted:
+        brief = replace(policy, anchored_passes=0, agreement=False, blocks=False)
+    elif plan is None and modes.best.model.rank == 1 and policy.blocks == "auto":
+        brief = replace(policy, blocks=False)  # who gives rank one asks for independence
     model, value, dropped = drop_negligible(data, modes, policy)
     answer, joined, gaps, words = None, None, tuple[TableGap, ...](), ""
     records = data.sample().records
@@ -792,7 +795,7 @@ def drop_empty(
 def describe_agreement(
     answer: Shifted | None,
     gaps: Sequence[TableGap],
-    joined: Answer | None,
+    joined: BlockFit | None,
     pmf: LowRankPMF,
     policy: Policy,
 ) -> Message:

@@ -145,8 +145,9 @@ class Policy:
     blocks: Any = "auto"
     # Nats that a table must gain over the classes alone for its variables to form a block.
     block_nats: float = 5.0
-    # Cells of the table of a block at the most, and the same for each record.
-    block_cells: tuple[float, float] = (400.0, 0.125)
+    # Cells of the table of a block: the same for each record, but not below the second number and
+    # not above the third, which keeps draws in memory (each has the table in each of its classes).
+    block_cells: tuple[float, float, float] = (0.125, 400.0, 1000.0)
     # Groups of the levels of a member at the most, below ``block_records`` records and from there.
     block_groups: tuple[int, int] = (8, 14)
     block_records: float = 1000.0

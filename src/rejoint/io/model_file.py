@@ -19,6 +19,11 @@ some are not known, ``unknown_cells``: the tables that it was fitted to (see
 :mod:`rejoint.io.saved_tables`).
 A model from records may have an entry ``counts`` and its arrays: small tables of the records, or
 the records (see :mod:`rejoint.io.saved_counts`).
+A model with blocks has an entry ``blocks``: for ``model`` (weights and factors), ``mixture`` and
+``draws`` a list of blocks, each with ``members`` (positions of variables) and ``groups`` (of each
+member the group of each level, from zero). The tables of blocks are further rows below those of the
+factors, a row for each combination of groups, that of the last member varying fastest; those of
+``model`` are the array ``block_tables``. In the text they are ``block_tables``, beside ``factors``.
 
 The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (2), ``domain`` (the
 variables, each with name, kind and levels), ``weights`` (one number per class), ``factors`` (for
@@ -38,7 +43,9 @@ import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from itertools import pairwise
+from math import prod
 from os import PathLike
+from types import MappingProxyType
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -70,10 +77,10 @@ from rejoint.io.schema import (
 from rejoint.messages import Message, PythonName
 from rejoint.text import cite, plural
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the file format; readers accept this one and earlier ones."""
 
-_SCHEMA_WITHOUT_STATES = 2
+_PLAIN_SCHEMA, _SCHEMA_WITH_STATES = 2, 3  # of files without blocks
 
 MOST_EXPANDED = 2**24
 """Numbers (128 MB) of the factors of a file that has some of them as level numbers."""
@@ -123,6 +130,28 @@ class SavedEstimator(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
+class SavedBlock(NamedTuple):
+    """Variables of a block, and the group of each level of each.
+
+    Examples
+    --------
+    >>> SavedBlock((0, 1), (np.arange(2), np.array([0, 1, 1]))).cells
+    4
+    """
+
+    members: tuple[int, ...]
+    groups: tuple[NDArray[np.intp], ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of rows of its table."""
+        return prod(int(group.max()) + 1 for group in self.groups)
+
+
+#: Blocks of the model, of its mixture and of its draws.
+Blocks = Mapping[str, tuple[SavedBlock, ...]]
+
+
 class SavedModel(NamedTuple):
     """Contents of a model file: the parameters, notes, and posterior draws if it has any.
 
@@ -132,7 +161,9 @@ class SavedModel(NamedTuple):
     a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
     probability of each draw, None if they are equal. ``ensemble`` is what the file of a classifier
     has beside its joint model, ``estimator`` what another estimator has beside it, ``tables`` what
-    a model from tables was fitted to, ``counts`` what is counted beside answers.
+    a model from tables was fitted to, ``counts`` what is counted beside answers. ``blocks`` are
+    those of the model, of ``mixture`` and of ``draws``, whose tables stand below the factors; those
+    of the model are ``block_tables``.
     """
 
     weights: FloatArray
@@ -146,6 +177,8 @@ class SavedModel(NamedTuple):
     tables: SavedTables | None = None
     estimator: SavedEstimator | None = None
     counts: SavedCounts | None = None
+    blocks: Blocks = MappingProxyType({})
+    block_tables: FloatArray | None = None
 
 
 def check_axes(
@@ -215,10 +248,12 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     array([1.])
     """
     _check_notes(model)
-    head: dict[str, Any] = {"format": _FORMAT, "schema": _SCHEMA_WITHOUT_STATES}
+    head: dict[str, Any] = {"format": _FORMAT, "schema": _PLAIN_SCHEMA}
     head["domain"] = model.domain.to_json()
     if model.notes:
         head["notes"] = model.notes
+    if blocks := {part: own for part, own in model.blocks.items() if own}:
+        head |= {"schema": SCHEMA, "blocks": _blocks_to_plain(blocks)}
     draws = model.draws if model.draws is not None and len(model.draws) else None
     unequal = None
     if draws is not None and model.draw_weights is not None and np.ptp(model.draw_weights) > 0:
@@ -247,6 +282,8 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
             head["ensemble"]["members"] = members
         head["weights"] = model.weights.tolist()
         head["factors"] = [factor.tolist() for factor in model.factors]
+        if model.block_tables is not None:
+            head["block_tables"] = model.block_tables.tolist()
         if model.mixture is not None:
             head["mixture"] = _stacked_to_plain(model.mixture, model.domain)
         if draws is not None:
@@ -260,13 +297,14 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     others = [factor for n, factor in enumerate(model.factors) if n not in certain]
     states: NDArray[np.int16] | None = None
     if certain:
-        head |= {"schema": SCHEMA, "certain": certain}
+        head |= {"schema": max(head["schema"], _SCHEMA_WITH_STATES), "certain": certain}
         chosen = [model.factors[n].argmax(axis=0) for n in certain]
         states = np.stack(chosen).astype(np.int16)
     arrays: dict[str, Any] = {
         "weights": model.weights,
         "factors": np.vstack([np.empty((0, len(model.weights))), *others]),
         "states": states,
+        "block_tables": model.block_tables,
         "mixture": model.mixture,
         "draws": draws,
         "draw_weights": unequal,
@@ -318,8 +356,19 @@ def _stacked_to_plain(stacked: Block, domain: Domain) -> dict[str, Any]:
     numbers = stacked[:, stacked[0] > 0.0]
     if numbers.dtype == np.float32:
         numbers = numbers.astype(str).astype(np.float64)
-    weights, *factors = np.split(numbers, 1 + np.cumsum((0, *domain.shape[:-1])))
-    return {"weights": weights[0].tolist(), "factors": [factor.tolist() for factor in factors]}
+    weights, *factors, tables = np.split(numbers, np.cumsum((1, *domain.shape)))
+    plain = {"weights": weights[0].tolist(), "factors": [factor.tolist() for factor in factors]}
+    return plain | ({"block_tables": tables.tolist()} if len(tables) else {})
+
+
+def _blocks_to_plain(blocks: Blocks) -> dict[str, Any]:
+    return {
+        part: [
+            {"members": list(block.members), "groups": [group.tolist() for group in block.groups]}
+            for block in own
+        ]
+        for part, own in blocks.items()
+    }
 
 
 def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
@@ -430,16 +479,23 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
     if weights.ndim != 1 or rows.shape != (levels, len(weights)):
         raise SchemaError(f"{plural(levels, 'level')} but factors of shape {rows.shape}")
     factors = np.split(rows, np.cumsum(domain.shape)[:-1])
+    blocks = _read_blocks(archive.meta.get("blocks"), domain)
+    sizes = {part: levels + sum(block.cells for block in own) for part, own in blocks.items()}
+    tables_of_blocks = None
+    if blocks["model"]:
+        tables_of_blocks = archive.array("block_tables", "<f8")
+        if tables_of_blocks.shape != (sizes["model"] - levels, len(weights)):
+            raise SchemaError(f"its tables of blocks have shape {tables_of_blocks.shape}")
     draws = mixture = draw_weights = None
     if "mixture" in archive:
         mixture = archive.array("mixture", "<f8")
-        if mixture.ndim != 2 or mixture.shape[0] != 1 + levels or not mixture.shape[1]:
+        if mixture.ndim != 2 or len(mixture) != 1 + sizes["mixture"] or not mixture.shape[1]:
             raise SchemaError(f"{plural(levels, 'level')} but a mixture of shape {mixture.shape}")
     if "draws" in archive:
         draws = archive.array("draws")
         if draws.dtype.str not in ("<f4", "<f8"):
             raise SchemaError(f"array 'draws' has type {draws.dtype.str}")
-        if draws.ndim != 3 or draws.shape[1] != 1 + levels:
+        if draws.ndim != 3 or draws.shape[1] != 1 + sizes["draws"]:
             raise SchemaError(f"{plural(levels, 'level')} but draws of shape {draws.shape}")
         _check_number(len(draws), domain)
         if "draw_weights" in archive:
@@ -471,7 +527,7 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         }
         counts = counts_of_plain(archive.meta["counts"], arrays, domain)
     parts = (draws, mixture, draw_weights, ensemble, tables, estimator, counts)
-    return SavedModel(weights, factors, domain, notes, *parts)
+    return SavedModel(weights, factors, domain, notes, *parts, blocks, tables_of_blocks)
 
 
 def _expand_states(
@@ -522,12 +578,13 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
     plain = read_json(data)
     domain, notes = _read_head(path, plain)
     weights, factors = _read_parts(plain, domain)
+    blocks = _read_blocks(plain.get("blocks"), domain)
+    tables_of_blocks = _read_block_tables(plain, blocks["model"], len(weights))
     precision = np.float64 if plain.get("draw_precision") == "double" else np.float32
-    draws = _read_draws(plain.get("draws", []), domain, precision)
+    draws = _read_draws(plain.get("draws", []), domain, precision, blocks["draws"])
     mixture = draw_weights = None
     if "mixture" in plain:
-        mass, parts = _read_parts(plain["mixture"], domain)
-        mixture = np.vstack([mass, *parts])
+        mixture = _read_stacked(plain["mixture"], domain, blocks["mixture"])
     if draws is not None and "draw_weights" in plain:
         draw_weights = _read_numbers(plain["draw_weights"], 1, "draw_weights")
     ensemble = None
@@ -558,7 +615,8 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
         }
         counts = counts_of_plain(given, arrays, domain)
     more = (draws, mixture, draw_weights, ensemble, tables, estimator, counts)
-    return SavedModel(weights, factors, domain, notes, *more)
+    found = tables_of_blocks if blocks["model"] else None
+    return SavedModel(weights, factors, domain, notes, *more, blocks, found)
 
 
 def _read_estimator(plain: Any) -> SavedEstimator | None:
@@ -580,6 +638,8 @@ def _read_array(plain: Any, name: str) -> NDArray[Any]:
         raise SchemaError(f"array {cite(name)} of its estimator: {str(error)[:100]}") from error
 
 
+_PARTS_WITH_BLOCKS = ("model", "mixture", "draws")
+_WHOLE = number(0, whole=True)
 _OBJECT = object_of({})
 _ESTIMATOR = object_of({"kind": text(), "settings": _OBJECT})
 _ENSEMBLE = object_of(
@@ -645,25 +705,72 @@ def _read_parts(plain: Mapping[str, Any], domain: Domain) -> tuple[FloatArray, l
     return weights, factors
 
 
+def _read_blocks(plain: Any, domain: Domain) -> dict[str, tuple[SavedBlock, ...]]:
+    """Return the blocks of each part of a file."""
+    plain = {} if plain is None else plain
+    one = object_of({"members": list_of(_WHOLE), "groups": list_of(list_of(_WHOLE))})
+    object_of({}, dict.fromkeys(_PARTS_WITH_BLOCKS, list_of(one)))(plain, "'blocks' of it")
+    return {
+        part: tuple(_read_block(block, domain) for block in plain.get(part, ()))
+        for part in _PARTS_WITH_BLOCKS
+    }
+
+
+def _read_block(plain: Mapping[str, Any], domain: Domain) -> SavedBlock:
+    members, groups = plain["members"], [np.array(own, dtype=np.intp) for own in plain["groups"]]
+    inside = len(members) > 1 and len(set(members)) == len(members) == len(groups)
+    if not inside or max(members) >= len(domain):
+        raise SchemaError("the members of a block are no different variables, with a group of each")
+    for n, group in zip(members, groups, strict=True):
+        if len(group) != len(domain[n]) or not np.array_equal(
+            np.unique(group), np.arange(group.max() + 1)
+        ):
+            raise SchemaError(f"the groups of a block do not fit {cite(domain.names[n])}")
+    block = SavedBlock(tuple(members), tuple(groups))
+    if block.cells > MOST_EXPANDED:
+        raise SchemaError(f"a block of {plural(block.cells, 'cell')} is too large")
+    return block
+
+
+def _read_block_tables(
+    plain: Mapping[str, Any], blocks: tuple[SavedBlock, ...], classes: int
+) -> FloatArray:
+    """Return the tables of blocks of a part, one below the other."""
+    rows = sum(block.cells for block in blocks)
+    if not rows:
+        return np.empty((0, classes))
+    tables = _read_numbers(plain.get("block_tables"), 2, "its tables of blocks")
+    if tables.shape != (rows, classes):
+        raise SchemaError(f"its tables of blocks have shape {tables.shape}")
+    return tables
+
+
+def _read_stacked(plain: Any, domain: Domain, blocks: tuple[SavedBlock, ...] = ()) -> FloatArray:
+    """Return weights, factors and tables of blocks, one below the other."""
+    weights, factors = _read_parts(plain, domain)
+    return np.vstack([weights, *factors, _read_block_tables(plain, blocks, len(weights))])
+
+
 def _read_members(plain: Any, domain: Domain) -> tuple[FloatArray, ...]:
     list_of(_OBJECT)(plain, "'members' of its ensemble")
-    parts = [_read_parts(member, domain) for member in plain]
-    return tuple(np.vstack([weights, *factors]) for weights, factors in parts)
+    return tuple(_read_stacked(member, domain) for member in plain)
 
 
-def _read_draws(plain: Any, domain: Domain, precision: type) -> Block | None:
+def _read_draws(
+    plain: Any, domain: Domain, precision: type, blocks: tuple[SavedBlock, ...]
+) -> Block | None:
     list_of(_OBJECT)(plain, "'draws' of it")
     if not plain:
         return None
     _check_number(len(plain), domain)
-    parts = [_read_parts(draw, domain) for draw in plain]
-    rank = max(len(weights) for weights, _ in parts)
-    if len(parts) * rank > 8 * sum(len(weights) for weights, _ in parts):
+    parts = [_read_stacked(draw, domain, blocks) for draw in plain]
+    rank = max(part.shape[1] for part in parts)
+    if len(parts) * rank > 8 * sum(part.shape[1] for part in parts):
         raise SchemaError("its draws have very different numbers of classes")
-    block: Block = np.zeros((len(parts), 1 + sum(domain.shape), rank), dtype=precision)
-    for target, (weights, factors) in zip(block, parts, strict=True):
+    block: Block = np.zeros((len(parts), len(parts[0]), rank), dtype=precision)
+    for target, part in zip(block, parts, strict=True):
         with np.errstate(over="ignore"):  # too large a number becomes inf, which is refused later
-            target[:, : len(weights)] = np.vstack([weights, *factors])
+            target[:, : part.shape[1]] = part
     return block
 
 

@@ -18,7 +18,14 @@ from rejoint.queries.evidence import (
     log_sum,
     read_evidence,
 )
-from rejoint.queries.mixture import Block, BlockLayout, Mixture, have_same_layouts, select_blocks
+from rejoint.queries.mixture import (
+    Block,
+    BlockLayout,
+    Mixture,
+    have_same_layouts,
+    select_blocks,
+    split_tables,
+)
 from rejoint.text import cite, plural, show
 
 if TYPE_CHECKING:
@@ -302,14 +309,9 @@ class Draws(Sequence["LowRankPMF"]):
         return Draws(domain, block, self.model, self.weights, layouts)
 
     @property
-    def _blocks(self) -> list[Block]:
+    def _blocks(self) -> tuple[Block, ...]:
         """Tables of blocks, views of the numbers."""
-        at = 1 + sum(self.domain.shape)
-        ends = at + np.cumsum([0, *(layout.size for layout in self.layouts)])
-        return [
-            Block(layout, self.block[:, first : first + layout.size])
-            for layout, first in zip(self.layouts, ends, strict=False)
-        ]
+        return split_tables(self.layouts, self.block[:, 1 + sum(self.domain.shape) :])
 
     def thin(self, most: int | None = None, numbers: int | None = None) -> "Draws":
         """Return some of the draws, spread evenly over all of them.

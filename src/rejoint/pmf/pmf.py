@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rejoint.domain.domain import Domain, level_order, positions
-from rejoint.io.model_file import MOST_FACTORS, SavedModel, write_model
+from rejoint.io.model_file import MOST_FACTORS, SavedBlock, SavedModel, write_model
 from rejoint.language.query import Query
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
@@ -27,6 +27,7 @@ from rejoint.queries.evidence import Given, read_evidence
 from rejoint.queries.log_prob import posteriors, record_log_prob
 from rejoint.queries.mixture import (
     Block,
+    BlockLayout,
     Mixture,
     check_blocks,
     draw_records,
@@ -34,6 +35,7 @@ from rejoint.queries.mixture import (
     have_same_layouts,
     join_blocks,
     select_blocks,
+    split_tables,
 )
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
@@ -1095,11 +1097,19 @@ class LowRankPMF:
             kept["gaps"] = [gap._asdict() for gap in self.gaps]
         parts = (self.weights, self.factors, self.domain, kept)
         mixture = self._mixture
-        answer = None if mixture is None else np.vstack([mixture.weights, *mixture.factors])
+        answer = None if mixture is None else mixture._parts.stacked
         own: dict[str, Any] = {
             name: None if part is None else part.to_saved()
             for name, part in (("tables", self.tables), ("counts", self.counts))
         }
+        layouts = {"model": [block.layout for block in self._blocks], "draws": self.draws.layouts}
+        layouts["mixture"] = [block.layout for block in mixture._blocks] if mixture else []
+        own["blocks"] = {
+            part: tuple(SavedBlock(layout.members, layout.groups) for layout in layouts[part])
+            for part in layouts
+        }
+        if self._blocks:
+            own["block_tables"] = np.vstack([block.table for block in self._blocks])
         if not (draws and self.draws):
             return SavedModel(*parts, mixture=answer, **own)
         carried = self.draws.thin(MOST_FACTORS // len(self.domain))
@@ -1131,21 +1141,30 @@ class LowRankPMF:
         True
         """
         domain, draws, mixture = saved.domain, Draws.of((), saved.domain, cls), None
+        layouts = {
+            part: tuple(BlockLayout(*block) for block in own) for part, own in saved.blocks.items()
+        }
         if saved.draws is not None:
             given = saved.draw_weights
-            check_block(saved.draws, domain, given)
+            own = layouts.get("draws", ())
+            check_block(saved.draws, domain, given, own)
             equal = np.empty(0)
-            draws = Draws(domain, saved.draws, cls, equal if given is None else given)
+            draws = Draws(domain, saved.draws, cls, equal if given is None else given, own)
         if saved.mixture is not None:
-            weights, factors = saved.mixture[0], Layout(domain.shape).split(saved.mixture[1:])
-            mixture = cls(weights, factors, domain)
+            weights, rows = saved.mixture[0], saved.mixture[1 : 1 + sum(domain.shape)]
+            tables_below = saved.mixture[1 + sum(domain.shape) :]
+            blocks = split_tables(layouts.get("mixture", ()), tables_below)
+            mixture = cls(weights, Layout(domain.shape).split(rows), domain, blocks=blocks)
         gaps = read_gaps(saved.notes.get("gaps"), domain.names)
         if saved.tables is not None:
             tables: GivenTables | None = GivenTables.of_saved(saved.tables)
         else:  # a file that was written before models kept their tables names them
             tables = GivenTables.of_notes(saved.notes.get("tables"), domain)
         counts = None if saved.counts is None else Counts.of_saved(saved.counts, domain)
-        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps, tables, counts)
+        parts = (draws, mixture, gaps, tables, counts)
+        own_tables = np.empty((0, 1)) if saved.block_tables is None else saved.block_tables
+        blocks = split_tables(layouts.get("model", ()), own_tables)
+        return cls(saved.weights, saved.factors, domain, *parts, blocks)
 
     # Equality and representation
 

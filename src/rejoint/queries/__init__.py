@@ -1,5 +1,6 @@
 """Probabilities, posteriors and tables of a mixture of products: free functions on arrays.
 
+mixture    the mixture of blocks: evidence, tables, modes, records
 evidence   evidence on some variables, and the classes given it
 log_prob   probabilities and classes of whole records; new records
 tables     dense tables of some variables

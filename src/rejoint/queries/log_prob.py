@@ -145,6 +145,14 @@ def draw_codes(
     return codes
 
 
+def draw_from_columns(columns: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw a row number for each column, with probabilities proportional to its entries."""
+    ends = np.cumsum(columns, axis=0)
+    # In (0, 1]: a first row of probability zero is never drawn.
+    height = (1.0 - rng.random(columns.shape[1])) * ends[-1]
+    return np.asarray((ends < height).sum(axis=0), dtype=np.intp)
+
+
 def _search_tree(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cumulative probabilities of each column, padded by infinity to a power of two rows.
 

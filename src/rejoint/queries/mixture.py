@@ -12,7 +12,7 @@ where ``A_n`` is the margin of ``B_g``. Evidence leaves this form as it is: it c
 the factors and the tables of the blocks that it touches.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
 from rejoint.kernels import SparseCodes
 from rejoint.model import Model
 from rejoint.queries.evidence import (
@@ -31,10 +31,10 @@ from rejoint.queries.evidence import (
     explain_zero,
     log_sum,
 )
-from rejoint.queries.log_prob import draw_codes
+from rejoint.queries.log_prob import draw_codes, draw_from_columns, posteriors
 from rejoint.queries.modes import TIE, Found, most_probable
 from rejoint.queries.tables import MAX_CELLS, joint_table, khatri_rao
-from rejoint.text import format_count
+from rejoint.text import format_count, plural
 
 Factors = Mapping[int, FloatArray]
 
@@ -200,6 +200,15 @@ def select_blocks(blocks: Iterable[Block], kept: Sequence[int]) -> tuple[Block, 
     return tuple(block for block in found if block is not None)
 
 
+def split_tables(layouts: Sequence[BlockLayout], rows: FloatArray) -> tuple[Block, ...]:
+    """Return the blocks whose tables stand one below the other, (..., cells of all, F)."""
+    ends = np.cumsum([0, *(layout.size for layout in layouts)])
+    return tuple(
+        Block(layout, rows[..., first : first + layout.size, :])
+        for layout, first in zip(layouts, ends, strict=False)
+    )
+
+
 class Mixture(NamedTuple):
     """Weights, factors by position and blocks; a stack of models has further axes in front.
 
@@ -289,9 +298,9 @@ class Mixture(NamedTuple):
         cells = prod(shape.values())
         if cells > MAX_CELLS:
             raise ValueError(
-                f"The table of these {len(axes)} variables would have {format_count(cells)} "
-                f"cells, more than the limit of {MAX_CELLS:,} (1 GiB): ask for fewer "
-                "variables, or for single probabilities by prob or log_prob."
+                f"The table of these {plural(len(axes), 'variable')} would have "
+                f"{format_count(cells)} cells, more than the limit of {MAX_CELLS:,} (1 GiB): ask "
+                "for fewer variables, or for single probabilities by prob or log_prob."
             )
         parts = mixture.parts(axes, kept)
         order = [n for members, _ in parts for n in members]
@@ -327,8 +336,9 @@ class Mixture(NamedTuple):
             cells = prod(len(self.factors[n]) for n in members)
             if cells * rank > MAX_CELLS:
                 raise ValueError(
-                    f"A block of {len(members)} variables has {format_count(cells)} cells for each "
-                    f"of {rank} classes, more than {MAX_CELLS:,} in all: fit with blocks=False."
+                    f"A block of {plural(len(members), 'variable')} has {format_count(cells)} "
+                    f"cells for each of {plural(rank, 'class', 'classes')}, more than "
+                    f"{MAX_CELLS:,} in all: fit with blocks=False."
                 )
             parts = self.parts(members)
             table = khatri_rao([part for _, part in parts], np.ones(rank))
@@ -428,6 +438,46 @@ class Mixture(NamedTuple):
             columns.append(np.where(seen, own, -1))
             factors.append(block.patterns())
         return factors, np.column_stack(columns).astype(np.int32)
+
+    def classes(self, codes: Codes) -> FloatArray:
+        """Posterior of the classes of each record, (rows, F)."""
+        factors, rows = self.of_records(codes)
+        parts = [posterior for _, _, posterior in posteriors(self.weights, factors, rows)]
+        return np.concatenate([*parts, np.empty((0, len(self.weights)))])
+
+    def predict(self, codes: Codes, n: int) -> FloatArray:
+        """Probability of each level of a variable given the other cells of each row, (rows, I)."""
+        hidden = np.array(codes)
+        hidden[:, n] = -1
+        posterior = self.classes(hidden)
+        shares = np.empty((len(hidden), len(self.factors[n])))
+        for rows, columns in self._columns(hidden, n):
+            shares[rows] = posterior[rows] @ columns.T
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def fill(self, codes: Codes, missing: BoolArray, rng: np.random.Generator) -> Codes:
+        """Draw the missing cells of each row jointly: a class, then one variable after another."""
+        filled = np.where(missing, -1, codes)
+        classes = draw_from_columns(self.classes(filled).T, rng)
+        for n in np.flatnonzero(missing.any(axis=0)).tolist():
+            cells = np.flatnonzero(missing[:, n])
+            for rows, columns in self._columns(filled[cells], n):
+                chosen = cells[rows]
+                filled[chosen, n] = draw_from_columns(columns[:, classes[chosen]], rng)
+        return filled.astype(codes.dtype)
+
+    def _columns(self, codes: Codes, n: int) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Rows whose records have the same levels in the block of a variable, and its factor."""
+        block = next((block for block in self.blocks if n in block.members), None)
+        others = [m for m in block.members if m != n] if block else []
+        levels, first = np.unique(codes[:, others], axis=0, return_inverse=True)
+        for k, level in enumerate(levels.tolist()):
+            eye = {m: np.eye(len(self.factors[m])) for m in others}
+            known = {m: eye[m][i] for m, i in zip(others, level, strict=True) if i >= 0}
+            columns = self.factors[n]
+            if block is not None and known:
+                columns = block.given(self.factors, known)[2][n]
+            yield np.flatnonzero(first.ravel() == k), columns
 
     def for_draws(self) -> tuple[list[FloatArray], list[tuple[Block, int]]]:
         """Factors of variables that are independent given the class, to draw records from.

@@ -42,7 +42,6 @@ from rejoint.estimators.imputer.row_completion import (
 from rejoint.io.model_file import check_axes
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.queries.log_prob import posteriors
 from rejoint.solver.session import Session, one_blas_thread
 from rejoint.text import cite
 
@@ -205,14 +204,17 @@ class CellModel:
     def _answer_block(
         self, rows: IntArray, codes: Codes, values: FloatArray, gone: BoolArray
     ) -> Iterator[tuple[IntArray, int, MissingCell]]:
-        mixture = self.pmf.mixture
-        parts = [p for _, _, p in posteriors(mixture.weights, mixture.factors, codes)]
-        joint = np.concatenate(parts)
+        mixture = self.pmf.mixture._parts
+        joint = mixture.classes(codes)
+        inside = {n for block in mixture.blocks for n in block.members}
         completed = None
         for n in np.flatnonzero(gone.any(axis=0)).tolist():
             at = np.flatnonzero(gone[:, n])
-            table = joint[at] @ mixture.factors[n].T
-            table /= table.sum(axis=1, keepdims=True)
+            if n in inside:
+                table = mixture.predict(codes[at], n)
+            else:
+                table = joint[at] @ mixture.factors[n].T
+                table /= table.sum(axis=1, keepdims=True)
             cell = MissingCell(table)
             if self.completion is not None and (n in self.numbers or n in self.categories):
                 if completed is None:

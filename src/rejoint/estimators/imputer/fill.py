@@ -13,6 +13,7 @@ from rejoint.domain.labels import is_number, label_array
 from rejoint.domain.variable import Variable
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.log_prob import posteriors
+from rejoint.queries.mixture import Mixture, find_mode
 from rejoint.queries.modes import most_probable
 from rejoint.records.frames import Frame, take_apart
 from rejoint.records.records import drop_columns
@@ -94,6 +95,12 @@ def fill(
     if rng is not None or joint:
         source = (draw_from or model.pmf).mixture
         touched = np.flatnonzero(gone.any(axis=1))
+        if rng is not None and source.blocks:
+            filled[touched] = source._parts.fill(codes[touched], gone[touched], rng)
+            touched = touched[:0]
+        elif source.blocks:
+            unproven = _fill_modes(source._parts, gone, codes, filled)
+            touched = touched[:0]
         for part, _, posterior in posteriors(source.weights, source.factors, codes[touched]):
             rows = touched[part]
             block = codes[rows]
@@ -134,13 +141,7 @@ def _ranks(table: FloatArray, levels: Codes, rng: np.random.Generator) -> FloatA
 
 def level_probabilities(pmf: LowRankPMF, codes: Codes, n: int) -> FloatArray:
     """Return the probability of each level of variable n, given the other cells of each row."""
-    hidden = np.array(codes)
-    hidden[:, n] = -1
-    pmf = pmf.mixture
-    parts = [p @ pmf.factors[n].T for _, _, p in posteriors(pmf.weights, pmf.factors, hidden)]
-    table: FloatArray = np.concatenate([*parts, np.empty((0, len(pmf.factors[n])))])
-    table /= table.sum(axis=1, keepdims=True)
-    return table
+    return pmf.mixture._parts.predict(codes, n)
 
 
 def _draw(
@@ -163,6 +164,23 @@ def _draw_rows(columns: FloatArray, rng: np.random.Generator) -> IntArray:
     # Below the last sum whatever the rounding, so that no row of probability zero is drawn.
     height = np.minimum(rng.random(columns.shape[1]) * sums[-1], np.nextafter(sums[-1], 0.0))
     return np.asarray((sums <= height).sum(axis=0))
+
+
+def _fill_modes(mixture: Mixture, gone: BoolArray, codes: Codes, filled: Codes) -> int:
+    """Fill in the best combination, once for identical rows; return how many are unproven."""
+    rows = np.flatnonzero(gone.any(axis=1))
+    seen = np.where(gone, -2, codes)[rows]
+    _, first, alike = np.unique(seen, axis=0, return_index=True, return_inverse=True)
+    unproven = 0
+    for k, row in enumerate(rows[first].tolist()):
+        missing = np.flatnonzero(gone[row]).tolist()
+        there = [n for n in np.flatnonzero(codes[row] >= 0).tolist() if n not in missing]
+        known = {n: np.eye(len(mixture.factors[n]))[codes[row, n]] for n in there}
+        found = find_mode(mixture.given(known), missing, False, MOST_NODES)
+        same = rows[alike.ravel() == k]
+        filled[np.ix_(same, missing)] = found.levels
+        unproven += 0 if found.exact else len(same)
+    return unproven
 
 
 def _joint_modes(
