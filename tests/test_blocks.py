@@ -347,6 +347,28 @@ def test_blocks_leave_the_rest_of_the_joint_as_it_was(followed):
     assert result.pmf.representative == flat.pmf.representative
 
 
+@pytest.mark.filterwarnings("ignore:Empty cells are the level")
+def test_records_that_lack_a_member_by_design_keep_their_levels():
+    """A part of a form does not apply to some rows, in which another member is missing."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    other = rng.random(n) < 0.2
+    search = np.where(rng.random(n) < 0.3, "yes", "no").astype(object)
+    found = np.where((search == "yes") & (rng.random(n) < 0.9), "yes", "no").astype(object)
+    size = np.where(found == "yes", "large", "small").astype(object)
+    search[other] = found[other] = "does not apply"
+    size[other] = None
+    columns = {"search": search, "found": found, "size": size, "x": rng.choice(list("abc"), n)}
+    blocks = [["search", "found", "size"]]
+    pmf = rj.estimate(
+        columns, rank=2, solver="bayes", blocks=blocks, not_applicable=False, random_state=0
+    ).pmf
+    for name in ("search", "found"):
+        share = pmf.marginal([name])[pmf.domain[name].levels.index("does not apply")]
+        assert share == pytest.approx(other.mean(), abs=0.01)
+    assert pmf.prob({"found": "does not apply"}, {"search": "does not apply"}) > 0.85
+
+
 def test_bounds_within_blocks_hold_the_truth(followed):
     _, result = followed
     low, high = result.pmf.interval(["change", "size"])

@@ -140,7 +140,8 @@ def target_of(model, truth, records, ordered=False):
 def test_no_misfit_moves_nothing():
     model = random_model(np.random.default_rng(3))
     target = target_of(model, model, 1000.0)
-    np.testing.assert_allclose(target.widening, 1.0)
+    outside = np.zeros((len(target.spent),) * 2, dtype=bool)
+    np.testing.assert_allclose(target.widening(outside), 1.0)
     np.testing.assert_allclose(target.tables.counts, 1000.0 * model_tables(model), atol=1e-9)
     moved = shift(target.tables, model, model, 0.02, 60)
     np.testing.assert_allclose(model_tables(moved), model_tables(model), atol=1e-9)

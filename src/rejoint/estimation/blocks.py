@@ -12,10 +12,10 @@ Weights, factors, and tables with at most one member of each block are those of 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,16 +139,13 @@ def evidence(counts: FloatArray, model: FloatArray) -> FloatArray:
     return np.asarray(logs + gammaln(PRIOR_RECORDS) - gammaln(counts.sum() + PRIOR_RECORDS))
 
 
-def shrink(counts: FloatArray, model: FloatArray) -> FloatArray:
-    """Shares between those of counts and a model's, as far as evidence trusts the model."""
-    seen, total = counts > 0.0, counts.sum()
-    if not seen.any():
-        return model
+def prior_records(counts: FloatArray, model: FloatArray) -> float:
+    """Number of records that a model's table counts as, by evidence; infinite where it is right."""
+    seen = counts > 0.0
     logs = evidence(counts[seen], model[seen])
-    weight = float(PRIOR_RECORDS[int(logs.argmax())])
-    if multinomial_evidence(counts[seen], model[seen]) >= logs.max():
-        return model
-    return np.asarray((counts + weight * model) / (total + weight))
+    if not seen.any() or multinomial_evidence(counts[seen], model[seen]) >= logs.max():
+        return inf
+    return float(PRIOR_RECORDS[int(logs.argmax())])
 
 
 def check_given(data: InMemory, blocks: Sequence[Sequence[int]], groups: LevelGroups) -> None:
@@ -237,66 +234,83 @@ def information(counts: FloatArray, expected: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class BlockCounts:
-    """Records that hold all members of a block, by the cells of its table.
+    """Records by what they hold of a block.
 
     Parameters
     ----------
     layout : BlockLayout
         The block.
-    counts : array (cells,)
-        Number of records in each.
-    pairs : mapping of pair of places to array
-        Shares of two members over all records that hold both, where nearly all do.
+    patterns : array (k_1 + 1, .., k_M + 1)
+        Number of records with each combination; the last place of an axis is a missing value.
     """
 
     layout: BlockLayout
-    counts: FloatArray
-    pairs: dict[tuple[int, int], FloatArray]
+    patterns: FloatArray
 
     @classmethod
     def of(cls, data: InMemory, layout: BlockLayout) -> "BlockCounts":
         """Count records in memory."""
         table = data.table(np.arange(len(data.weight)))[:, list(layout.members)]
         codes = [
-            np.where(column >= 0, group[column], -1)
-            for column, group in zip(table.T, layout.groups, strict=True)
+            np.where(column >= 0, group[column], size)
+            for column, group, size in zip(table.T, layout.groups, layout.shape, strict=True)
         ]
-        counts = count_cells(codes, layout.shape, data.weight)
-        pairs = {}
-        if len(codes) > 2:
-            for i, j in combinations(range(len(codes)), 2):
-                shape = layout.shape[i], layout.shape[j]
-                pairs[i, j] = count_cells([codes[i], codes[j]], shape, data.weight).reshape(shape)
-            if min(own.sum() for own in pairs.values()) < SHARE_OF_PAIRS * data.total:
-                pairs = {}
-        return cls(layout, counts, pairs)
+        shape = tuple(size + 1 for size in layout.shape)
+        cells = np.ravel_multi_index(codes, shape)
+        counts = np.bincount(cells, data.weight, minlength=prod(shape)).astype(np.float64)
+        return cls(layout, counts.reshape(shape))
+
+    @property
+    def complete(self) -> FloatArray:
+        """Records that hold all members, (k_1, .., k_M)."""
+        return self.patterns[(slice(-1),) * self.patterns.ndim]
 
     def target(self, model: Mixture) -> FloatArray:
         """Table between that of the records and that of the model, (cells,)."""
-        layout, counts = self.layout, self.counts.reshape(self.layout.shape)
-        own = khatri_rao(member_columns(layout, model), model.weights).sum(axis=1)
-        table = (own / own.sum()).reshape(layout.shape)
-        axes = range(table.ndim)
-        wanted = {
-            pair: shrink(pairs.ravel(), sum_to(table, axes, pair).ravel()).reshape(pairs.shape)
-            for pair, pairs in self.pairs.items()
-        }
+        own = khatri_rao(member_columns(self.layout, model), model.weights).sum(axis=1)
+        table = self.guided((own / own.sum()).reshape(self.layout.shape))
+        counts, axes = self.complete, range(table.ndim)
+        if not counts.any():
+            return np.asarray(table.ravel())
+        # Records that hold all members may be other people than the rest: the model is judged by
+        # how members depend on each other there, not by how often each level is.
+        margins = [sum_to(counts / counts.sum(), axes, [axis]) for axis in axes]
+        weight = prior_records(counts.ravel(), rake_to(table, margins).ravel())
+        total, target = self.patterns.sum(), table
+        for _ in range(ROUNDS if np.isfinite(weight) else 0):
+            target = (self.expected(target) + weight * table) / (total + weight)
+        return np.asarray(target.ravel())
+
+    def expected(self, table: FloatArray) -> FloatArray:
+        """Expected number of records in each cell; those of a pattern are spread as in a table."""
+        sums = table
+        for axis in range(table.ndim):
+            sums = np.concatenate([sums, sums.sum(axis=axis, keepdims=True)], axis=axis)
+        ratio = self.patterns / np.maximum(sums, _TINY)
+        for axis in range(table.ndim):
+            some, missing = np.split(ratio, [-1], axis=axis)
+            ratio = some + missing
+        return np.asarray(table * ratio)
+
+    def guided(self, table: FloatArray) -> FloatArray:
+        """A table of three or more, scaled to pairs, each between records' and its own."""
+        axes, total = range(table.ndim), self.patterns.sum()
+        pairs = dict[tuple[int, int], FloatArray]()
+        for pair in combinations(axes, 2):
+            counts = sum_to(self.patterns, axes, pair)[:-1, :-1]
+            if table.ndim < 3 or counts.sum() < SHARE_OF_PAIRS * total:
+                return table
+            model = sum_to(table, axes, pair)
+            weight = prior_records(counts.ravel(), model.ravel())
+            if np.isfinite(weight):
+                model = (counts + weight * model) / (counts.sum() + weight)
+            pairs[pair] = model
         for _ in range(ROUNDS):
-            for pair, shares in wanted.items():
+            for pair, shares in pairs.items():
                 others = tuple(axis for axis in axes if axis not in pair)
                 ratio = shares / np.maximum(table.sum(axis=others), _TINY)
                 table = table * np.expand_dims(ratio, others)
-        if counts.any():
-            shares = counts / counts.sum()
-            table = rake_to(table, [sum_to(shares, axes, [axis]) for axis in axes])
-        return shrink(self.counts, table.ravel())
-
-
-def count_cells(codes: Sequence[IntArray], shape: Sequence[int], weight: FloatArray) -> FloatArray:
-    """Sum the weights of records that have all values by the cells of a table."""
-    held = np.all([column >= 0 for column in codes], axis=0)
-    cells = np.ravel_multi_index([column[held] for column in codes], tuple(shape))
-    return np.bincount(cells, weight[held], minlength=prod(shape)).astype(np.float64)
+        return table
 
 
 def member_columns(layout: BlockLayout, model: Mixture) -> list[FloatArray]:
@@ -383,36 +397,55 @@ def with_blocks(
 
 @dataclass(frozen=True, eq=False)
 class BlockFit:
-    """What answers, with its draws, and nats that each block gains over the classes alone."""
+    """What answers, with blocks, and its draws.
+
+    Parameters
+    ----------
+    model : Mixture
+        The model with blocks.
+    counts : sequence of BlockCounts
+        Records of each block.
+    targets : sequence of array (cells,)
+        Table of each block over all classes.
+    gains : sequence of float
+        Nats that each gains over the classes alone.
+    draws : sequence of Mixture
+        Posterior draws with blocks.
+    """
 
     model: Mixture
-    draws: Sequence[Mixture]
+    counts: Sequence[BlockCounts] = ()
+    targets: Sequence[FloatArray] = ()
     gains: Sequence[float] = ()
+    draws: Sequence[Mixture] = ()
+
+    def follow(self, draws: Sequence[Observed]) -> "BlockFit":
+        """Give draws the blocks of the model, their tables with the noise of as many records."""
+        layouts, rng = [own.layout for own in self.counts], np.random.default_rng(0)
+        rows = len(self.model.stacked)
+        size = rows * max((draw.rank for draw in draws), default=1)
+        several = list[Mixture]()
+        for k in choose_carried(len(draws), size, len(self.model.factors)):
+            around = [
+                rng.standard_gamma((own.complete.sum() + 1.0) * target) + _TINY
+                for own, target in zip(self.counts, self.targets, strict=True)
+            ]
+            several.append(with_blocks(Mixture.of(draws[k]), layouts, around))
+        return replace(self, draws=several)
 
 
-def add_blocks(
-    data: InMemory, shifted: "Shifted", draws: Sequence[Observed], policy: Policy = DEFAULT
-) -> BlockFit:
+def add_blocks(data: InMemory, shifted: "Shifted", policy: Policy = DEFAULT) -> BlockFit:
     """Find the blocks of records, or take those that are given, and fit what answers to them."""
     model = Mixture.of(shifted.model)
     if policy.blocks is False:
-        return BlockFit(model, [Mixture.of(draw) for draw in draws])
-    found = Candidates(shifted.groups, shifted.tables, shifted.unmoved)
+        return BlockFit(model)
+    candidates = Candidates(shifted.groups, shifted.tables, shifted.unmoved)
     if policy.blocks == "auto":
-        layouts = find_blocks(found, policy)
+        layouts = find_blocks(candidates, policy)
     else:
         check_given(data, policy.blocks, shifted.groups)
-        layouts = [found.layout(members, policy) for members in policy.blocks]
+        layouts = [candidates.layout(members, policy) for members in policy.blocks]
     counts = [BlockCounts.of(data, layout) for layout in layouts]
     targets = [own.target(Mixture.of(shifted.unmoved)) for own in counts]
-    rows = 1 + data.layout.size + sum(layout.size for layout in layouts)
-    size = rows * max((draw.rank for draw in draws), default=1)
-    several, rng = list[Mixture](), np.random.default_rng(0)
-    for k in choose_carried(len(draws), size, len(data.domain)):
-        around = [
-            rng.standard_gamma((own.counts.sum() + 1.0) * target) + _TINY
-            for own, target in zip(counts, targets, strict=True)
-        ]
-        several.append(with_blocks(Mixture.of(draws[k]), layouts, around))
-    gains = [found.gain(layout.members) for layout in layouts]
-    return BlockFit(with_blocks(model, layouts, targets), several, gains)
+    gains = [candidates.gain(layout.members) for layout in layouts]
+    return BlockFit(with_blocks(model, layouts, targets), counts, targets, gains)

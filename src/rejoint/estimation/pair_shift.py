@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
 from rejoint.estimation.data import Expected, InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -404,15 +404,26 @@ class Target:
     ----------
     tables : PairTables
         The tables; their margins are the model's.
-    spent : array (N,)
-        Degrees of freedom that the draws spend on how each variable depends on the others.
-    widening : array (N,)
-        How many times as many they should spend: those of the records so far as these are trusted.
+    freedoms : list of pairs of arrays (N, N)
+        Degrees of freedom that the draws spend on how two variables depend, and that they should:
+        those of the records so far as these are trusted. From fine tables to coarse ones.
     """
 
     tables: PairTables
-    spent: FloatArray
-    widening: FloatArray
+    freedoms: list[tuple[FloatArray, FloatArray]]
+
+    @property
+    def spent(self) -> FloatArray:
+        """Degrees of freedom that draws spend on how each variable depends on the others, (N,)."""
+        return np.asarray(self.freedoms[-1][0].sum(axis=1))
+
+    def widening(self, inside: BoolArray) -> FloatArray:
+        """How many times as many they should spend, (N,); not for tables that a block holds."""
+        ratios = [np.ones(len(inside))]
+        for spent, wanted in self.freedoms:
+            more = np.where(inside, 0.0, wanted - spent).sum(axis=1)
+            ratios.append(1.0 + more / np.maximum(spent.sum(axis=1), 1e-300))
+        return np.asarray(np.max(ratios, axis=0))
 
     @classmethod
     def of(
@@ -426,7 +437,7 @@ class Target:
         depends on the other variable stays the model's.
         """
         layout, shares = tables.layout, model_tables(model)
-        target, widening = Misfit.of(tables, shares).expected, np.ones(len(layout.levels))
+        target, freedoms = Misfit.of(tables, shares).expected, []
         own_tables = shares * expand_blocks(layout, tables.records)
         margins = row_sums(layout, own_tables)
         for coarse, sums in groups.resolutions:
@@ -437,8 +448,8 @@ class Target:
             ratio = share * own.counts / np.maximum(now, 1e-300) + 1.0 - share
             ratio = sums.T @ np.where(now > 0, ratio, 1.0) @ sums
             target, own_tables = target * ratio, own_tables * ratio
-            widening = np.maximum(widening, wanted / np.maximum(spent, 1e-300))
-        return cls(PairTables(layout, rake(layout, own_tables, margins)), spent, widening)
+            freedoms.append((spent, wanted))
+        return cls(PairTables(layout, rake(layout, own_tables, margins)), freedoms)
 
 
 def judge(
@@ -463,7 +474,7 @@ def judge(
     precision = np.maximum((records - phi) / np.where(beyond, phi - 1.0, 1.0), 1.0)
     trust = np.where(beyond, records / np.maximum(records + precision, 1e-300), 0.0)
     wanted = spent + trust * np.maximum(misfit.freedom - spent, 0.0)
-    return trust, spent.sum(axis=1), wanted.sum(axis=1)
+    return trust, spent, wanted
 
 
 def freedom_spent(tables: PairTables, shares: FloatArray, draws: Sequence[Model]) -> FloatArray:

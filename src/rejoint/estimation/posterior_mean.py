@@ -7,7 +7,6 @@ are spread by what these tables demand.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -80,11 +79,6 @@ class Shifted:
     target: Target | None = None
     distance: float = 0.0
 
-    @cached_property
-    def misfit(self) -> Misfit:
-        """How far the tables of the records are from those of the model."""
-        return Misfit.of(self.tables, self.shares())
-
     def shares(self, mixture: Mixture | None = None) -> FloatArray:
         """All tables of two variables of the model, those within blocks of a mixture as there."""
         groups = self.groups
@@ -102,16 +96,21 @@ class Shifted:
             shares[rows, columns], shares[columns, rows] = table, table.T
         return shares
 
-    def widening(self, variables: int) -> FloatArray:
+    def widening(self, variables: int, mixture: Mixture) -> FloatArray:
         """By how much the variance of draws of each variable must grow, (N,).
 
         What the records ask for, and what is left of the misfit of its tables, in units of what
-        draws spend on these.
+        draws spend on these; tables within a block have their own noise.
         """
-        target, misfit = self.target, self.misfit
+        target, misfit = self.target, Misfit.of(self.tables, self.shares(mixture))
         assert target is not None
-        excess = np.maximum(misfit.statistic - misfit.freedom, 0.0) * (self.tables.records > 0)
-        own = target.widening + excess.sum(axis=1) / np.maximum(target.spent, 1e-300)
+        inside = np.zeros(misfit.statistic.shape, dtype=bool)
+        for block in mixture.blocks:
+            places = [self.groups.variables.index(n) for n in block.members]
+            inside[np.ix_(places, places)] = True
+        beyond = (self.tables.records > 0) & ~inside
+        excess = np.maximum(misfit.statistic - misfit.freedom, 0.0) * beyond
+        own = target.widening(inside) + excess.sum(axis=1) / np.maximum(target.spent, 1e-300)
         factor = np.full(variables, own.mean())
         factor[list(self.groups.variables)] = own
         return factor
@@ -184,7 +183,9 @@ def shift_to_pairs(
         yield Shifted(moved, groups, tables, model, target, mean_distance(merged, after))
 
 
-def spread_draws(data: Data, draws: Sequence[Draw], shifted: Shifted) -> list[Observed]:
+def spread_draws(
+    data: Data, draws: Sequence[Draw], shifted: Shifted, mixture: Mixture
+) -> list[Observed]:
     """Return the draws as far apart as the records demand.
 
     Where the model misfits, draws are too near to each other in how variables depend: weights and
@@ -197,7 +198,7 @@ def spread_draws(data: Data, draws: Sequence[Draw], shifted: Shifted) -> list[Ob
     if target is None:
         return [data.observed(draw.model) for draw in draws]
     models = [draw.model for draw in draws]
-    factor = shifted.widening(len(data.layout.levels))
+    factor = shifted.widening(len(data.layout.levels), mixture)
     if (factor > 1.0).any():
         models = [resample(data, draw, factor, rng) for draw in draws]
     shares = draw_shares(data, shifted.model, len(draws), rng)

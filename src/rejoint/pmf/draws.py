@@ -22,6 +22,7 @@ from rejoint.queries.mixture import (
     Block,
     BlockLayout,
     Mixture,
+    blocks_among,
     have_same_layouts,
     select_blocks,
     split_tables,
@@ -370,12 +371,8 @@ class Draws(Sequence["LowRankPMF"]):
             Positions of the variables whose factors are returned.
         """
         starts, used = _starts(self.domain), {*asked, *likelihoods}
-        blocks = [
-            Block(own.layout, _normalized(own.table, -2))
-            for own in self._blocks
-            if not used.isdisjoint(own.members)
-        ]
-        used |= {n for block in blocks for n in block.members}
+        kept = blocks_among(self._blocks, used)
+        blocks = (Block(own.layout, _normalized(own.table, -2)) for own in kept)
         factors = {
             n: _normalized(self.block[:, starts[n] : starts[n] + self.domain.shape[n]], -2)
             for n in used

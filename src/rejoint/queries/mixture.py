@@ -170,6 +170,8 @@ class Block:
         kept = [n for n in self.members if n in places]
         if len(kept) < 2:
             return None
+        if len(kept) == len(self.members) and all(places[n] == n for n in kept):
+            return self
         groups = tuple(self.layout.groups[self.members.index(n)] for n in kept)
         layout = BlockLayout(tuple(places[n] for n in kept), groups)
         table = self.margin(kept)
@@ -196,6 +198,13 @@ class Block:
 def select_blocks(blocks: Iterable[Block], kept: Sequence[int]) -> tuple[Block, ...]:
     """Keep some variables of blocks, in the order given."""
     places = {n: k for k, n in enumerate(kept)}
+    found = (block.select(places) for block in blocks)
+    return tuple(block for block in found if block is not None)
+
+
+def blocks_among(blocks: Iterable[Block], used: Iterable[int]) -> tuple[Block, ...]:
+    """Blocks of two or more of some variables, of these alone; one by itself has its factor."""
+    places = {n: n for n in used}
     found = (block.select(places) for block in blocks)
     return tuple(block for block in found if block is not None)
 
@@ -235,7 +244,7 @@ class Mixture(NamedTuple):
     def likelihood(self, vectors: Likelihoods) -> FloatArray:
         """Probability of evidence within each class, (..., F)."""
         total, alone = np.ones_like(self.weights), dict(vectors)
-        for block in self._touched(vectors):
+        for block in blocks_among(self.blocks, vectors):
             total = total * block.given(self.factors, vectors)[0]
             alone = {n: vector for n, vector in alone.items() if n not in block.members}
         for n, vector in alone.items():
@@ -248,7 +257,7 @@ class Mixture(NamedTuple):
         with np.errstate(divide="ignore"):
             total = np.log(self.weights)
             inside = set[int]()
-            for block in self._touched(vectors):
+            for block in blocks_among(self.blocks, scaled):
                 inside |= set(block.members)
                 total = total + np.log(block.given(self.factors, scaled)[0])
             for n, vector in scaled.items():
@@ -263,15 +272,17 @@ class Mixture(NamedTuple):
         asked: Iterable[int] | None = None,
         logs: FloatArray | None = None,
     ) -> "Mixture":
-        """The mixture given evidence; the factors of ``asked`` (all by default) are updated.
+        """The mixture given evidence, of which ``asked`` (by default all) will be read.
 
         ``logs`` are the :meth:`log_weights` of the evidence, where these are known.
         """
-        factors, blocks = dict(self.factors), list[Block]()
+        factors, blocks, every = dict(self.factors), list[Block](), self.blocks
         scaled = {n: vector / (vector.max() or 1.0) for n, vector in vectors.items()}
+        if asked is not None:
+            every = blocks_among(every, {*vectors, *asked})
         for n in scaled if asked is None else scaled.keys() & set(asked):
             factors[n] = conditional_factor(self.factors[n], scaled[n])
-        for block in self.blocks:
+        for block in every:
             own = block
             if not scaled.keys().isdisjoint(block.members):
                 _, own, margins = block.given(self.factors, scaled)
@@ -494,9 +505,6 @@ class Mixture(NamedTuple):
                 groups = block.layout.groups[i]
                 factors += [within[groups == k] for k in range(block.layout.shape[i])]
         return factors, places
-
-    def _touched(self, vectors: Likelihoods) -> list[Block]:
-        return [block for block in self.blocks if not vectors.keys().isdisjoint(block.members)]
 
 
 def draw_records(mixture: Mixture, n: int, rng: np.random.Generator) -> Codes:
