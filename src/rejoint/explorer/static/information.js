@@ -1,6 +1,6 @@
 // How much one variable tells about another, or about the classes; in bits.
 
-import { conditionalFactor, marginal } from "./inference.js";
+import { factorOf, jointTable, marginal } from "./inference.js";
 
 export function entropy(p) {
   let sum = 0;
@@ -17,9 +17,8 @@ export function distance(p, q) {
 
 /** What variable n would tell about the hidden class, and through it about all the others. */
 export function classInformation(joint, state, n) {
-  const within = state.shares.has(n)
-    ? classEntropies(conditionalFactor(joint, state, n), joint.rank)
-    : knownEntropies(joint, n);
+  const factor = factorOf(state, n);
+  const within = factor === joint.factors[n] ? knownEntropies(joint, n) : classEntropies(factor, joint.rank);
   let mean = 0;
   for (let f = 0; f < joint.rank; f++) mean += state.classes[f] * within[f];
   return Math.max(entropy(marginal(joint, state, n)) - mean, 0);
@@ -42,30 +41,16 @@ function classEntropies(factor, rank) {
 
 /** Mutual information of the target with every other variable, given the evidence. */
 export function targetInformation(joint, state, target) {
-  const { rank } = joint;
-  const top = conditionalFactor(joint, state, target);
-  const size = joint.variables[target].size;
-  // Class masses per level of the target, once for all variables.
-  const masses = new Float64Array(top.length);
-  for (let at = 0; at < top.length; at++) masses[at] = top[at] * state.classes[at % rank];
   const p = marginal(joint, state, target);
-  return joint.variables.map((_, n) =>
-    n === target ? 0 : pairInformation(joint, state, n, masses, size, p),
-  );
-}
-
-function pairInformation(joint, state, n, masses, size, p) {
-  const { rank } = joint;
-  const factor = conditionalFactor(joint, state, n);
-  const q = marginal(joint, state, n);
-  let sum = 0;
-  for (let i = 0; i < q.length; i++) {
-    if (q[i] === 0) continue;
-    for (let t = 0; t < size; t++) {
-      let both = 0;
-      for (let f = 0; f < rank; f++) both += factor[i * rank + f] * masses[t * rank + f];
-      if (both > 0) sum += both * Math.log2(both / (p[t] * q[i]));
-    }
-  }
-  return Math.max(sum, 0);
+  return joint.variables.map((_, n) => {
+    if (n === target) return 0;
+    const q = marginal(joint, state, n);
+    const table = jointTable(joint, state, [target, n]);
+    let sum = 0;
+    table.forEach((both, at) => {
+      const alone = p[(at / q.length) | 0] * q[at % q.length];
+      if (both > 0) sum += both * Math.log2(both / alone);
+    });
+    return Math.max(sum, 0);
+  });
 }
