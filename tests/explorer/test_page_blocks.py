@@ -127,3 +127,35 @@ def test_more_classes_than_a_page_has_are_merged_with_their_blocks(node):
         assert np.abs(few.marginal(names) - pmf.marginal(names)).max() < 2e-4
     found = node("bars", [document(pmf), pieces(pmf, {"x0": 1})])
     same(found["all"][1]["bars"], few.marginal("x1", given={"x0": 1}))
+
+
+def test_strength_is_the_information_within_classes():
+    pmf = wide(np.random.default_rng(0), 3, blocks=1, levels=4, lone=1)
+    [block] = pmf._blocks
+    expected = 0.0
+    for f, weight in enumerate(pmf.weights):
+        table = block.table[:, f].reshape(4, 4)
+        alone = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
+        expected += weight * (table * np.log(table / alone)).sum()
+    assert block.information(pmf.weights) == pytest.approx(expected, rel=1e-9)
+    assert document(pmf)["blocks"][0]["bits"] == pytest.approx(expected / np.log(2.0))
+
+
+def test_cards_of_a_block_stand_together_and_fit_lists_them(opened):
+    """Their order in the page follows, and a block is one column."""
+    pmf = wide(np.random.default_rng(0), 3, blocks=3, levels=3, lone=4)
+    order = [0, 6, 2, 7, 4, 8, 1, 9, 3, 5]
+    pmf = pmf.project([pmf.domain.names[n] for n in order])
+    page = opened(document(pmf))
+    names = page.locator(".card h3").all_text_contents()
+    for block in pmf.blocks:
+        a, b = (page.locator(f".card:has(h3:text-is('{name}'))") for name in block)
+        assert abs(names.index(block[0]) - names.index(block[1])) == 1
+        first, second = a.bounding_box(), b.bounding_box()
+        assert first["x"] == second["x"]
+        assert second["y"] == pytest.approx(first["y"] + first["height"], abs=2)
+        assert a.get_by_text("Tabulated together").is_visible()
+        assert not b.get_by_text("Tabulated together").is_visible()
+    page.evaluate("() => rejoint.app.set('view', 'fit')")
+    panel = page.locator(".panel:has(h3:text-is('Tabulated together'))")
+    assert panel.locator("tr").count() == 3

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import combinations, islice, product
-from math import isfinite, prod
+from math import isfinite, log, prod
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -97,6 +97,7 @@ def sections(
         Section("Fit to tables", "fit", _fit(fit)),
         Section("Tables as given", "given", _given(pmf, notes)),
         Section("Classes", "classes", _classes(pmf, notes)),
+        Section("Tabulated together", "blocks", _blocks(pmf)),
         Section("Dependence", "dependence", _dependence(pmf)),
         Section("Ask it", "ask", _ask(pmf, file)),
     ]
@@ -295,6 +296,19 @@ def _typical(pmf: LowRankPMF, f: int) -> str:
         found.append((float(apart[i]), f"{text} ({pmf.factors[n][i, f]:.0%})"))
     best = sorted(found, reverse=True)[:3]
     return "; ".join(text for gap, text in best if gap > 0.02) or "like the whole"
+
+
+def _blocks(pmf: LowRankPMF) -> Part | None:
+    """Variables of each block, and how strong it is, the strongest first."""
+    names, weights = pmf.domain.names, pmf.mixture.weights
+    rows = [
+        {
+            "names": ", ".join(clean_label(names[n], 40) for n in block.members),
+            "bits": block.information(weights) / log(2.0),
+        }
+        for block in pmf.mixture._blocks
+    ]
+    return {"rows": sorted(rows, key=lambda row: -row["bits"])} if rows else None
 
 
 def _dependence(pmf: LowRankPMF) -> Part | None:

@@ -86,20 +86,13 @@ export function tabulate(block, asked) {
   const fill = (k, cell, masses) => {
     const [group, count, share] = [block.groups[axes[k]], block.shape[axes[k]], block.shares[axes[k]]];
     group.forEach((g, i) => {
-      const [own, row] = [cell * count + g, share.subarray(i * rank, (i + 1) * rank)];
-      if (k + 1 < axes.length)
-        fill(
-          k + 1,
-          own,
-          masses.map((x, f) => x * row[f]),
-        );
-      else for (let f = 0; f < rank; f++) out[at++] = table[own * rank + f] * masses[f] * row[f];
+      const own = cell * count + g;
+      const product = masses.map((x, f) => x * share[i * rank + f]);
+      if (k + 1 < axes.length) fill(k + 1, own, product);
+      else for (let f = 0; f < rank; f++) out[at++] = table[own * rank + f] * product[f];
     });
   };
-  fill(
-    0,
-    0,
-    block.sums.map((x) => (x > 0 ? 1 / x : 0)),
-  );
+  const scale = block.sums.map((x) => (x > 0 ? 1 / x : 0));
+  fill(0, 0, scale);
   return out;
 }

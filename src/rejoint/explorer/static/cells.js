@@ -11,8 +11,8 @@ export function readCells(joint, codes) {
   codes.forEach((code, n) => {
     if (code < 0) return;
     given.set(n, Float64Array.from({ length: joint.variables[n].size }, (_, i) => (i === code ? 1 : 0)));
-    const key = unitOf(joint, n);
-    units.set(key, { pieces: (units.get(key)?.pieces ?? new Map()).set(n, given.get(n)) });
+    const unit = joint.unitOf[n];
+    units.set(unit, { pieces: (units.get(unit)?.pieces ?? new Map()).set(n, given.get(n)) });
   });
   for (const unit of units.values()) unit.logs = infer(flat, unit.pieces).logs;
   const finite = new Float64Array(joint.rank);
@@ -22,13 +22,9 @@ export function readCells(joint, codes) {
   return { given, units, finite, zeros };
 }
 
-function unitOf(joint, n) {
-  return joint.blockOf.get(n) ?? -1 - n;
-}
-
 /** Distribution of a variable given all cells but its own; null where these are impossible. */
 export function cellGivenOthers(joint, { units, finite, zeros }, n) {
-  const { pieces, logs } = units.get(unitOf(joint, n));
+  const { pieces, logs } = units.get(joint.unitOf[n]);
   const logWeights = finite.map((x, f) => {
     const own = logs[f] === -Infinity;
     return zeros[f] > Number(own) ? -Infinity : x - (own ? 0 : logs[f]);

@@ -1,7 +1,7 @@
 // Fit and trust: where model and records disagree most, what the tables pin down, how sure it is.
 
 import { barChart } from "./chart.js";
-import { count, percent, plural } from "./format.js";
+import { bits, count, percent, plural } from "./format.js";
 import { givenPanel } from "./given.js";
 import { h, replace } from "./dom.js";
 import { inspection, reportPython } from "./code.js";
@@ -31,7 +31,7 @@ export class FitView {
     replace(
       this.body,
       doc.fit || !given ? this.tables(doc.fit) : given,
-      h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc), made(doc.note)),
+      h("div", { class: "stack" }, verdict(doc.identifiability), blocks(this.app.model), sureness(doc), made(doc.note)),
       doc.fit && given ? h("div", { class: "all-columns" }, given) : null,
     );
   }
@@ -133,6 +133,20 @@ function verdict(found) {
     h("p", { class: "verdict", text: found.verdict }),
     (found.details ?? []).map((text) => h("p", { class: "note", text })),
   );
+}
+
+/** Blocks of the model that answers, the strongest first; null for a model without. */
+function blocks({ mixture, variables }) {
+  if (!mixture.blocks.length) return null;
+  const list = [...mixture.blocks].sort((a, b) => b.bits - a.bits);
+  const row = ({ members, bits: strength }) => {
+    const name = h("th", { scope: "row" }, h("bdi", { text: members.map((n) => variables[n].name).join(" × ") }));
+    return h("tr", {}, name, h("td", { class: "number", text: bits(strength) }));
+  };
+  const words =
+    "Each class has one table of these variables. Bits: what they tell about each other beyond the class, on average.";
+  const rows = h("table", { class: "plain-table" }, h("tbody", {}, list.map(row)));
+  return panel("Tabulated together", h("p", { class: "note", text: words }), rows);
 }
 
 function sureness({ draws, tables }) {

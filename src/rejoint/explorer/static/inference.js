@@ -17,8 +17,8 @@ export function infer(joint, likelihoods) {
     const scale = likelihood.reduce((a, b) => Math.max(a, b), 0);
     const scaled = likelihood.map((x) => x / (scale || 1));
     for (let f = 0; f < rank; f++) logs[f] += Math.log(scale);
-    const k = joint.blockOf.get(n);
-    if (k === undefined) factors[n] = normalize(scaleRows(factors[n], scaled), logs);
+    const k = joint.unitOf[n];
+    if (!blocks[k]) factors[n] = normalize(scaleRows(factors[n], scaled), logs);
     else {
       touched.add(k);
       blocks[k] = narrow(blocks[k], n, scaled);
@@ -53,30 +53,22 @@ function normalize(factor, logs) {
 
 /** Distributions of the levels of a variable in each class given the evidence. */
 export function factorOf(state, n) {
-  state.factors[n] ??= tabulate(state.blocks[state.blockOf.get(n)], [n]);
+  state.factors[n] ??= tabulate(state.blocks[state.unitOf[n]], [n]);
   return state.factors[n];
 }
 
 /** Distribution of one variable given all evidence, its own included. */
 export function marginal(joint, state, n) {
-  const { rank } = joint;
-  const factor = factorOf(state, n);
-  const out = new Float64Array(joint.variables[n].size);
-  for (let i = 0, at = 0; i < out.length; i++, at += rank) {
-    let sum = 0;
-    for (let f = 0; f < rank; f++) sum += factor[at + f] * state.classes[f];
-    out[i] = sum;
-  }
-  return out;
+  return productTable(state.classes, [factorOf(state, n)]);
 }
 
 /** Variables that share a block, and their table in each class given the evidence: {members, factor}. */
 export function partsOf(joint, state, positions) {
   return positions.flatMap((n) => {
-    const block = joint.blockOf.get(n);
-    const members = block === undefined ? [n] : positions.filter((m) => joint.blockOf.get(m) === block);
+    const unit = joint.unitOf[n];
+    const members = joint.blocks[unit] ? positions.filter((m) => joint.unitOf[m] === unit) : [n];
     if (members[0] !== n) return [];
-    const factor = members.length > 1 ? tabulate(state.blocks[block], members) : factorOf(state, n);
+    const factor = members.length > 1 ? tabulate(state.blocks[unit], members) : factorOf(state, n);
     return [{ members, factor }];
   });
 }
@@ -93,12 +85,9 @@ export function levelsOf(joint, parts, cells, positions) {
 /** Joint table of some variables given the evidence: flat, the last variable changes fastest. */
 export function jointTable(joint, state, positions) {
   const parts = partsOf(joint, state, positions);
-  const table = productTable(
-    state.classes,
-    parts.map(({ factor }) => factor),
-  );
+  const factors = parts.map(({ factor }) => factor);
   const order = parts.flatMap(({ members }) => members);
-  return reorder(joint.variables, table, order, positions);
+  return reorder(joint.variables, productTable(state.classes, factors), order, positions);
 }
 
 /** Sum over classes of masses times one row of each factor, for every combination of rows. */
@@ -133,22 +122,22 @@ export function productTable(masses, factors) {
 
 /** A smallest set of variables (none can be left out) whose evidence cannot all be true. */
 export function contradiction(joint, likelihoods) {
+  const { unitOf, rank, weights } = joint;
   const kept = new Map([...likelihoods].sort(([a], [b]) => a - b));
-  const unit = (n) => joint.blockOf.get(n) ?? -1 - n;
-  /** The classes that evidence on the block of a variable excludes, but for one of its members. */
-  const excluded = (n, left) => {
-    const pieces = [...kept].filter(([m]) => unit(m) === unit(n) && m !== left);
-    return infer({ ...joint, logWeights: new Float64Array(joint.rank) }, pieces).logs.map((x) => x === -Infinity);
+  // Whether evidence on the unit of a variable excludes a class: all of it, or but for one piece.
+  const excluded = (unit, left) => {
+    const pieces = [...kept].filter(([m]) => unitOf[m] === unit && m !== left);
+    return infer({ ...joint, logWeights: new Float64Array(rank) }, pieces).logs.map((x) => Number(x === -Infinity));
   };
-  const count = new Float64Array(joint.rank);
-  const add = (classes, sign) => classes.forEach((x, f) => (count[f] += sign * x));
-  new Map([...kept.keys()].map((n) => [unit(n), n])).forEach((n) => add(excluded(n), 1));
+  let count = new Float64Array(rank);
+  for (const unit of new Set([...kept.keys()].map((n) => unitOf[n])))
+    count = excluded(unit).map((x, f) => x + count[f]);
   for (const n of [...kept.keys()]) {
-    const [before, after] = [excluded(n), excluded(n, n)];
+    const [before, after] = [excluded(unitOf[n]), excluded(unitOf[n], n)];
+    const rest = count.map((x, f) => x - before[f] + after[f]);
     // Left out if the others contradict without it.
-    if (count.some((x, f) => joint.weights[f] > 0 && x === before[f] - after[f])) continue;
-    add(before, -1);
-    add(after, 1);
+    if (rest.some((x, f) => weights[f] > 0 && x === 0)) continue;
+    count = rest;
     kept.delete(n);
   }
   return [...kept.keys()];

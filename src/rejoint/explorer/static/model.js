@@ -1,6 +1,7 @@
 // The model as the page holds it: variables with their labels as text, and joints as typed arrays.
 //
-// A joint is {variables, index, rank, weights, logWeights, factors, blocks, blockOf}: what inference takes. The mixture
+// A joint is {variables, index, rank, weights, logWeights, factors, blocks, unitOf}: what inference takes;
+// variables of a block have its place for a unit, others one of their own. The mixture
 // answers every question; the representative model has the classes that are shown and named; both are
 // one where the model has no posterior. A classifier has an ensemble of joints that predict its targets.
 
@@ -54,8 +55,9 @@ function readJoint({ variables, index }, plain, of = "", layouts = readLayouts(p
   }
   const factors = parts.slice(0, variables.length);
   const blocks = layouts.map((layout, k) => makeBlock(layout, parts[variables.length + k], factors, rank));
-  const blockOf = new Map(blocks.flatMap(({ members }, k) => members.map((n) => [n, k])));
-  return { variables, index, rank, weights, logWeights: weights.map(Math.log), factors, blocks, blockOf };
+  const unitOf = variables.map((_, n) => blocks.length + n);
+  blocks.forEach(({ members }, k) => members.forEach((n) => (unitOf[n] = k)));
+  return { variables, index, rank, weights, logWeights: weights.map(Math.log), factors, blocks, unitOf };
 }
 
 /** Which variables each block tabulates jointly, and by which groups of their levels. */
