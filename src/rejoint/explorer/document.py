@@ -171,6 +171,7 @@ def document(
     ensemble: SavedEnsemble | None = None,
     is_estimator: bool = False,
     table_notes: Any = None,
+    report: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return everything that the page shows, as plain lists and dicts that JSON can hold.
 
@@ -200,6 +201,8 @@ def document(
         Whether the file is that of an imputer or a recommender, whose joint model this is.
     table_notes : list of dict, optional
         What the notes of the model's file say about the tables that it was fitted to.
+    report : dict, optional
+        What the print view shows besides; the page is that view then, without draws and ranges.
 
     Returns
     -------
@@ -229,9 +232,9 @@ def document(
         "record_count": record_count,
         "records": None if records is None else _records(Records.of(records, domain=pmf.domain)),
         "mixture": None if pmf.mixture is pmf else _joint(pmf.mixture),
-        **_draws(pmf.draws),
+        **(_draws(pmf.draws) if report is None else {}),
         "class_names": None if class_names is None else list(class_names),
-        "tables": page_tables(whole),
+        "tables": page_tables(whole) if report is None else None,
         "given": plain_as_read(whole, table_notes),
         "gaps": [{"names": gap.names, "text": gap.text} for gap in pmf.gaps] or None,
         "fit": fit,
@@ -240,6 +243,7 @@ def document(
         "target": target,
         "ensemble": None if ensemble is None else plain_ensemble(ensemble),
         "is_estimator": is_estimator or None,
+        "report": report,
     }
     return plain | {name: value for name, value in extras.items() if value is not None}
 

@@ -3,7 +3,7 @@
 
 import { barChart } from "./chart.js";
 import { count, percent, probability } from "./format.js";
-import { h, replace } from "./dom.js";
+import { h, note, plainTable, replace } from "./dom.js";
 import { cellGivenOthers, readCells } from "./cells.js";
 import { infer, marginal } from "./inference.js";
 import { mostProbable } from "./modes.js";
@@ -24,7 +24,7 @@ export class RecordView {
     this.records = app.model.records ??= readRecords(app.model);
     this.bar = h("div", { class: "toolbar" });
     this.words = h("p", { class: "note" });
-    this.body = h("div", { class: "panel scroll", tabindex: 0, role: "region", "aria-label": "Cells" });
+    this.body = h("div", { class: "panel" });
     this.element = h(
       "div",
       {},
@@ -52,14 +52,8 @@ export class RecordView {
     this.cells = cells;
     this.words.textContent = this.app.model.ensemble ? `${words} All of this comes from the joint model.` : words;
     const shown = cells.slice(0, MOST_ROWS);
-    const more =
-      cells.length > shown.length
-        ? h("p", {
-            class: "note",
-            text: `and ${count(cells.length - shown.length)} more cells; the CSV has them all`,
-          })
-        : null;
-    replace(this.body, cellTable(shown), more);
+    const left = cells.length - shown.length;
+    replace(this.body, cellTable(shown), note(left && `and ${count(left)} more cells; the CSV has them all`));
   }
 
   drawBar() {
@@ -69,10 +63,7 @@ export class RecordView {
     if (!records)
       return replace(
         this.bar,
-        h("p", {
-          class: "note",
-          text: "Most probable completion of the evidence. You can step through records if the page was made with data.",
-        }),
+        note("Most probable completion of the evidence. You can step through records if the page was made with data."),
       );
     const box = h("input", {
       type: "number",
@@ -249,20 +240,6 @@ function cellTable(cells) {
           : "",
       ),
     );
-  return h(
-    "table",
-    { class: "plain-table" },
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        ["Variable", "Value", "", "Probability", "Remark"].map((text) =>
-          h("th", { scope: "col", class: text === "Probability" ? "number" : null, text: text || "Status" }),
-        ),
-      ),
-    ),
-    h("tbody", {}, cells.map(row)),
-  );
+  const columns = [["Variable"], ["Value"], ["Status"], ["Probability", "number"], ["Remark"]];
+  return plainTable("Cells", columns, cells.map(row));
 }
