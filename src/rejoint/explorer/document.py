@@ -24,7 +24,7 @@ from rejoint.model import Layout, Model
 from rejoint.pmf.compact import compact
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.queries.mixture import Block, BlockLayout
+from rejoint.queries.mixture import BlockLayout, split_tables
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
@@ -269,9 +269,9 @@ def compact_answer(pmf: LowRankPMF) -> LowRankPMF:
         few = compact_completion(model, subsets, PAGE_CLASSES)
     else:
         few = compact([model], model, PAGE_CLASSES)
-    pairs = zip(parts.blocks, few.parts[variables:], strict=True)
-    blocks = [Block(block.layout, table) for block, table in pairs]
     factors, tables = few.parts[:variables], pmf.tables
+    rows = few.factors[sum(pmf.domain.shape) :]
+    blocks = split_tables([block.layout for block in parts.blocks], rows)
     mixture = LowRankPMF(few.weights, factors, pmf.domain, tables=tables, blocks=blocks)
     if pmf.mixture is pmf:
         return mixture
