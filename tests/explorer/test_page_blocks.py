@@ -9,6 +9,7 @@ from page_models import pieces, random_evidence, random_layouts, random_model, w
 import rejoint as rj
 from rejoint.explorer import document
 from rejoint.explorer.document import PAGE_CLASSES, compact_answer
+from rejoint.explorer.open import open_model
 from rejoint.queries.mixture import BlockLayout
 
 SAME = 1e-9
@@ -127,6 +128,29 @@ def test_more_classes_than_a_page_has_are_merged_with_their_blocks(node):
         assert np.abs(few.marginal(names) - pmf.marginal(names)).max() < 2e-4
     found = node("bars", [document(pmf), pieces(pmf, {"x0": 1})])
     same(found["all"][1]["bars"], few.marginal("x1", given={"x0": 1}))
+
+
+def test_a_page_of_a_file_answers_as_the_fit_with_blocks_did(node, tmp_path):
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 6, 800), rng.integers(0, 3, 800)
+    data = {"a": a, "part": a // 2, "b": b, "c": (b + (rng.random(800) < 0.2)) % 3}
+    records = rj.Records.of(data)
+    result = rj.estimate(records, rank=2, blocks=[["a", "part"], ["b", "c"]], random_state=0)
+    result.save(tmp_path / "model.rejoint")
+    plain = open_model(tmp_path / "model.rejoint").document()
+    assert len(plain["draw_blocks"]) == 2
+    for codes in ({}, {"a": 3}, {"part": 1, "c": 0}, {"a": 2, "c": [0, 2], "b": 1}):
+        given = {name: as_levels(result.pmf.domain[name], own) for name, own in codes.items()}
+        found = node("bars", [plain, pieces(result.pmf, codes)])
+        for name, answer in zip(result.pmf.domain.names, found["all"], strict=True):
+            interval = result.pmf.interval(name, given=given)
+            same(answer["bars"], result.pmf.marginal(name, given=given), name)
+            same(answer["low"], interval.low, name)
+            same(answer["high"], interval.high, name)
+
+
+def as_levels(variable, codes):
+    return [variable.levels[i] for i in ([codes] if isinstance(codes, int) else codes)]
 
 
 def test_strength_is_the_information_within_classes():

@@ -73,6 +73,7 @@ def test_many_levels_classes_and_variables_are_cut(read):
     assert tab.get_by_role("region", name="Class profiles").locator("rect").count() == 16 * (
         12 + 46
     )
+    assert "The 16 largest of 30." in text
     assert "Dependence" not in text
 
 

@@ -45,9 +45,10 @@ export function infer(joint, likelihoods) {
 function normalize(factor, logs) {
   const rank = logs.length;
   const sums = new Float64Array(rank);
-  for (let at = 0; at < factor.length; at++) sums[at % rank] += factor[at];
-  for (let at = 0; at < factor.length; at++) if (factor[at] > 0) factor[at] /= sums[at % rank];
+  for (let at = 0; at < factor.length; at += rank) for (let f = 0; f < rank; f++) sums[f] += factor[at + f];
   for (let f = 0; f < rank; f++) logs[f] += Math.log(sums[f]);
+  for (let at = 0; at < factor.length; at += rank)
+    for (let f = 0; f < rank; f++) if (factor[at + f] > 0) factor[at + f] /= sums[f];
   return factor;
 }
 

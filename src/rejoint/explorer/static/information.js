@@ -41,16 +41,32 @@ function classEntropies(factor, rank) {
 
 /** Mutual information of the target with every other variable, given the evidence. */
 export function targetInformation(joint, state, target) {
+  const { rank, unitOf } = joint;
   const p = marginal(joint, state, target);
+  const top = factorOf(state, target);
+  // Class masses per level of the target, once for all variables.
+  const masses = Array.from(p, (_, t) => state.classes.map((x, f) => x * top[t * rank + f]));
   return joint.variables.map((_, n) => {
     if (n === target) return 0;
     const q = marginal(joint, state, n);
-    const table = jointTable(joint, state, [target, n]);
+    const isJoint = unitOf[n] === unitOf[target];
+    const table = isJoint ? jointTable(joint, state, [target, n]) : pairTable(masses, factorOf(state, n), rank);
     let sum = 0;
-    table.forEach((both, at) => {
-      const alone = p[(at / q.length) | 0] * q[at % q.length];
-      if (both > 0) sum += both * Math.log2(both / alone);
-    });
+    for (let t = 0, at = 0; t < p.length; t++)
+      for (let i = 0; i < q.length; i++, at++)
+        if (table[at] > 0) sum += table[at] * Math.log2(table[at] / (p[t] * q[i]));
     return Math.max(sum, 0);
   });
+}
+
+function pairTable(masses, factor, rank) {
+  const out = new Float64Array((masses.length * factor.length) / rank);
+  let at = 0;
+  for (const mass of masses)
+    for (let start = 0; start < factor.length; start += rank) {
+      let sum = 0;
+      for (let f = 0; f < rank; f++) sum += mass[f] * factor[start + f];
+      out[at++] = sum;
+    }
+  return out;
 }

@@ -79,7 +79,8 @@ function profiles({ representative, variables }) {
   );
   const [rows, values] = [parts.map(({ label }) => label), parts.map((part) => part.values)];
   const columns = order.map((f) => String(f + 1));
-  const words = "Percentage of each class at each level; classes by their numbers.";
+  const left = rank > CLASSES ? ` The ${CLASSES} largest of ${rank}.` : "";
+  const words = `Percentage of each class at each level; classes by their numbers.${left}`;
   return panel("Class profiles", note(words), scroll("Class profiles", shares(rows, columns, values)));
 }
 
