@@ -9,7 +9,6 @@ import pytest
 from matplotlib import pyplot
 
 import rejoint as rj
-from rejoint.cli.report import page, sections
 from rejoint.estimators.joint_pmf import profile_frame
 from rejoint.text import class_titles
 
@@ -66,16 +65,6 @@ def test_score(run, model, pmf, titles):
     assert [list(json.loads(line)) for line in told] == [titles] * 5
 
 
-def test_report(pmf, names):
-    notes = {"class_names": names} if names else {}
-    text = page("", "", sections(pmf, notes, None, None, "m.rejoint"), "")
-    part = text[text.index('id="classes"') :]
-    rows = re.findall(r'<tr><td class="n">(\d)</td><td>(\w*)</td>.*?([\d.]+%)', part)
-    assert [int(number) for number, _, _ in rows] == BY_WEIGHT
-    assert [name for _, name, _ in rows] == [(names or [""] * 3)[k - 1] for k in BY_WEIGHT]
-    assert re.findall(r">(\d)</text>", part)[:3] == [str(k) for k in BY_WEIGHT]
-
-
 def test_plot(pmf):
     ticks = rj.plots.factors(pmf).get_xticklabels()
     assert [tick.get_text().split("\n")[0] for tick in ticks] == [str(k) for k in BY_WEIGHT]
@@ -122,7 +111,7 @@ def test_classes_that_are_no_groups_are_not_shown(run, tmp_path, monkeypatch):
     run("report", "smooth.rejoint", "-o", "report.html")
     text = (tmp_path / "report.html").read_text()
     assert "The model has 10 classes: parts of an average, not groups of records." in text
-    assert "Class profiles" not in text
+    assert '"groups":false' in text
 
 
 def test_traits_are_no_groups():
@@ -141,6 +130,3 @@ def test_classes_of_a_fit_by_bayes_are_those_of_the_representative_model(run, mo
     said = "classes are those of one representative model"
     assert said in run("inspect", "drawn.rejoint").stdout
     assert said not in run("inspect", model).stdout
-    for each, there in ((drawn, True), (pmf, False)):
-        text = page("", "", sections(each, {}, None, None, "m.rejoint"), "")
-        assert (said in text) == there

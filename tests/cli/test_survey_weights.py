@@ -73,7 +73,8 @@ def test_inspect_and_report_tell_the_design(run, survey):
     assert max(table["records"] for table in tables) <= found.effective
     assert run("report", "survey.rejoint", "-o", "survey.html").exit_code == 0
     page = Path("survey.html").read_text(encoding="utf-8")
-    assert "The model is based on 150 records. " + found.text in page
+    assert "150 records of survey.csv" in page
+    assert found.text in page
 
 
 def test_rank_and_tables(run, survey):

@@ -3,9 +3,13 @@
 import { ask } from "./ask.js";
 import { askCounted, askCounts } from "./counts.js";
 import { Beliefs } from "./beliefs.js";
+import { cellGivenOthers, readCells } from "./cells.js";
+import { classInformation, targetInformation } from "./information.js";
+import { contradiction, infer, jointTable } from "./inference.js";
 import { formatInterval, formatNumber } from "./format.js";
 import { givenRows, writeCell, writeModel } from "./given.js";
 import { QueryError } from "./tokens.js";
+import { mostProbable } from "./modes.js";
 import { readModel } from "./model.js";
 
 /** Bars of every variable, their bounds, and the probability of the evidence. */
@@ -72,4 +76,44 @@ export async function counted([doc, pieces, question, replies]) {
     counted: beliefs.counted(n)?.counted ?? null,
   }));
   return { bars, answer: await askCounted(model, ask(model, question, new Map())) };
+}
+
+/** What the views show of a model given evidence: tables, the most probable completion, classes, and
+ * what each variable tells about a target and about the class. */
+export function views([doc, pieces, axes, target]) {
+  const model = readModel(doc);
+  const { state, likelihoods } = new Beliefs(model, new Map(pieces));
+  const all = [...model.variables.keys()];
+  return {
+    table: jointTable(model.mixture, state, axes),
+    mode: mostProbable(model.mixture, state, all),
+    classes: infer(model.representative, likelihoods).classes,
+    told: targetInformation(model.mixture, state, target),
+    ofClass: all.map((n) => classInformation(model.mixture, state, n)),
+  };
+}
+
+/** Distribution of each cell of a record given the others. */
+export function cells([doc, codes]) {
+  const { mixture } = readModel(doc);
+  const record = readCells(mixture, codes);
+  return codes.map((code, n) => (code < 0 ? null : cellGivenOthers(mixture, record, n)));
+}
+
+/** Evidence that contradicts itself, by position. */
+export function contradictions([doc, pieces]) {
+  const model = readModel(doc);
+  return contradiction(model.mixture, new Beliefs(model, new Map(pieces)).likelihoods);
+}
+
+/** Milliseconds, the median of nine, that a click takes: the bars of all variables given evidence. */
+export function clickTime([doc, sets]) {
+  const model = readModel(doc);
+  const times = Array.from({ length: 9 }, (_, k) => {
+    const start = performance.now();
+    const beliefs = new Beliefs(model, new Map(sets[k % sets.length]));
+    model.variables.forEach((_, n) => beliefs.bars(n));
+    return performance.now() - start;
+  });
+  return times.sort((a, b) => a - b)[4];
 }

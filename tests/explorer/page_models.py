@@ -5,6 +5,35 @@ import time
 import numpy as np
 
 import rejoint as rj
+from rejoint.queries.mixture import Block, BlockLayout
+
+
+def random_layouts(rng, shape):
+    """Blocks of two or three variables, levels of some in groups; the last variables are alone."""
+    order, layouts = rng.permutation(len(shape)).tolist(), []
+    while len(order) > 1 and len(layouts) < 2:
+        members = tuple(order.pop() for _ in range(min(int(rng.integers(2, 4)), len(order))))
+        groups = []
+        for n in members:
+            count = int(rng.integers(1, shape[n] + 1))
+            groups.append(rng.permutation(np.arange(shape[n]) % count))
+        layouts.append(BlockLayout(members, tuple(groups)))
+    return layouts
+
+
+def with_blocks(rng, pmf, layouts, *, zeros=False):
+    """A model with random tables of blocks, which its factors are the margins of."""
+    factors, blocks = list(pmf.factors), []
+    for layout in layouts:
+        table = rng.dirichlet(np.full(layout.size, 0.4), pmf.rank).T
+        if zeros:
+            table = np.where(table < table.max(axis=0) / 50, 0.0, table)
+            table = table / table.sum(axis=0)
+        blocks.append(Block(layout, table))
+        for i, n in enumerate(layout.members):
+            share = layout.within(i, np.maximum(factors[n], 1e-3))
+            factors[n] = share * blocks[-1].margin([n])[layout.groups[i]]
+    return rj.LowRankPMF(pmf.weights, factors, pmf.domain, blocks=blocks)
 
 
 def random_model(rng, variables, rank, *, most=5, zeros=False):

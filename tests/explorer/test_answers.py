@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page_models import pieces, random_evidence, random_model
+from page_models import pieces, random_evidence, random_layouts, random_model, with_blocks
 
 import rejoint as rj
 from rejoint.explorer import document
@@ -17,11 +17,13 @@ from rejoint.pmf.table_gap import TableGap
 SAME = 1e-9
 
 
-def with_posterior(rng, *, variables, rank, draws, zeros=False):
+def with_posterior(rng, *, variables, rank, draws, zeros=False, blocks=False):
     """A representative, a mixture of more classes, and draws that have little in common."""
     first = random_model(rng, variables, rank)
+    layouts = random_layouts(rng, first.domain.shape) if blocks else []
     others = [again(rng, first, int(rng.integers(1, rank + 2)), zeros) for _ in range(draws)]
-    mixture = again(rng, first, 3 * rank, zeros)
+    others = [with_blocks(rng, other, layouts, zeros=zeros) for other in others]
+    mixture = with_blocks(rng, again(rng, first, 3 * rank, zeros), layouts, zeros=zeros)
     names = first.domain.names
     gaps = [
         TableGap((a, b), 0.03, 0.01, f"{a} = 0, {b} = 1", rng.random(), rng.random())
@@ -48,6 +50,7 @@ def posteriors(draw):
         rank=draw(st.integers(1, 4)),
         draws=draw(st.integers(1, 12)),
         zeros=draw(st.booleans()),
+        blocks=draw(st.booleans()),
     )
     return rng, pmf
 

@@ -1,9 +1,9 @@
 """The document of the page: a model, and what else is known about it, as JSON."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from math import isnan
+from math import isnan, log
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,11 @@ from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.marginals.compare import Fits, expected_distance
 from rejoint.marginals.marginals import Marginals
-from rejoint.model import Model
+from rejoint.model import Layout, Model
 from rejoint.pmf.compact import compact
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.queries.mixture import BlockLayout, split_tables
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
@@ -145,7 +146,7 @@ def verdict(pmf: LowRankPMF) -> dict[str, Any] | None:
 
 
 FORMAT = "rejoint.explorer"
-SCHEMA = 2
+SCHEMA = 3
 """Version of the document; a page reads this one and earlier ones."""
 
 #: Classes that a page answers by at the most: its bars then take a few milliseconds, and 200
@@ -170,6 +171,7 @@ def document(
     ensemble: SavedEnsemble | None = None,
     is_estimator: bool = False,
     table_notes: Any = None,
+    report: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return everything that the page shows, as plain lists and dicts that JSON can hold.
 
@@ -199,6 +201,8 @@ def document(
         Whether the file is that of an imputer or a recommender, whose joint model this is.
     table_notes : list of dict, optional
         What the notes of the model's file say about the tables that it was fitted to.
+    report : dict, optional
+        What the print view shows besides; the page is that view then, without draws and ranges.
 
     Returns
     -------
@@ -228,9 +232,9 @@ def document(
         "record_count": record_count,
         "records": None if records is None else _records(Records.of(records, domain=pmf.domain)),
         "mixture": None if pmf.mixture is pmf else _joint(pmf.mixture),
-        **_draws(pmf.draws),
+        **(_draws(pmf.draws) if report is None else {}),
         "class_names": None if class_names is None else list(class_names),
-        "tables": page_tables(whole),
+        "tables": page_tables(whole) if report is None else None,
         "given": plain_as_read(whole, table_notes),
         "gaps": [{"names": gap.names, "text": gap.text} for gap in pmf.gaps] or None,
         "fit": fit,
@@ -239,6 +243,7 @@ def document(
         "target": target,
         "ensemble": None if ensemble is None else plain_ensemble(ensemble),
         "is_estimator": is_estimator or None,
+        "report": report,
     }
     return plain | {name: value for name, value in extras.items() if value is not None}
 
@@ -256,25 +261,30 @@ def compact_answer(pmf: LowRankPMF) -> LowRankPMF:
     """
     if pmf.mixture.rank <= PAGE_CLASSES:
         return pmf
-    model = Model.of(pmf.mixture.weights, pmf.mixture.factors)
+    parts, variables = pmf.mixture._parts, len(pmf.domain)
+    layout = Layout((*pmf.domain.shape, *(block.layout.size for block in parts.blocks)))
+    model = Model(layout, parts.weights, parts.stacked[1:])
     subsets = _given_subsets(pmf)
     if subsets:
         few = compact_completion(model, subsets, PAGE_CLASSES)
     else:
         few = compact([model], model, PAGE_CLASSES)
-    mixture = LowRankPMF(few.weights, few.parts, pmf.domain, tables=pmf.tables)
+    factors, tables = few.parts[:variables], pmf.tables
+    rows = few.factors[sum(pmf.domain.shape) :]
+    blocks = split_tables([block.layout for block in parts.blocks], rows)
+    mixture = LowRankPMF(few.weights, factors, pmf.domain, tables=tables, blocks=blocks)
     if pmf.mixture is pmf:
         return mixture
     own = pmf.representative
     if own.rank > PAGE_CLASSES:
         own = compact_answer(own)
-    parts = (pmf.draws, mixture, pmf.gaps, pmf.tables)
-    return LowRankPMF(own.weights, own.factors, pmf.domain, *parts)
+    others = (pmf.draws, mixture, pmf.gaps, tables)
+    return LowRankPMF(own.weights, own.factors, pmf.domain, *others, blocks=own._blocks)
 
 
 def _given_subsets(pmf: LowRankPMF) -> list[tuple[int, ...]]:
     """The variables of each table that a model was fitted to, as far as it still has them."""
-    if pmf.tables is None:
+    if pmf.tables is None or pmf.blocks:
         return []
     named = pmf.tables.named_subsets(pmf.domain)
     return sorted({tuple(sorted(pmf.domain.indices(names))) for names in named})
@@ -312,11 +322,24 @@ def _variables(domain: Domain) -> list[dict[str, Any]]:
 
 
 def _joint(pmf: LowRankPMF) -> dict[str, Any]:
-    return _parts(np.vstack([pmf.weights, *pmf.factors]), "f8")
+    """Weights, factors and tables of blocks, and how strong these are beyond the classes."""
+    plain = _parts(pmf._parts.stacked, "f8")
+    blocks = plain_layouts([block.layout for block in pmf._blocks])
+    for own, block in zip(blocks, pmf._blocks, strict=True):
+        own["bits"] = block.information(pmf.weights) / log(2.0)
+    return plain | ({"blocks": blocks} if blocks else {})
+
+
+def plain_layouts(layouts: Iterable[BlockLayout]) -> list[dict[str, Any]]:
+    """Members of blocks and groups of their levels, as the page has them."""
+    return [
+        {"members": list(own.members), "groups": [group.tolist() for group in own.groups]}
+        for own in layouts
+    ]
 
 
 def _parts(stacked: NDArray[Any], kind: str) -> dict[str, Any]:
-    """Weights and factors that stand one below the other."""
+    """Weights, and the factors and tables that stand below them."""
     return {"weights": _packed(stacked[0], kind), "factors": _packed(stacked[1:], kind)}
 
 
@@ -327,7 +350,11 @@ def _draws(draws: Draws) -> dict[str, Any]:
     kind = "f8" if draws.block.dtype == np.float64 else "f4"
     plain = [_parts(block[:, block[0] > 0.0], kind) for block in draws.block]
     equal = np.ptp(draws.weights) == 0.0
-    return {"draws": plain, "draw_weights": None if equal else _packed(draws.weights, "f8")}
+    return {
+        "draws": plain,
+        "draw_weights": None if equal else _packed(draws.weights, "f8"),
+        "draw_blocks": plain_layouts(draws.layouts) or None,
+    }
 
 
 def plain_ensemble(ensemble: SavedEnsemble) -> dict[str, Any]:

@@ -77,26 +77,21 @@ def _variable(name: str) -> str:
     return name.replace(".", "_")
 
 
-def load_template(package: str, name: str) -> "Template":
-    """Return a template of a package; what it is given is escaped.
+def load_template() -> "Template":
+    """Return the template of the page; what it is given is escaped.
 
     Examples
     --------
-    >>> load_template("rejoint.explorer", "page.html").render(title="<a>").count("&lt;a&gt;")
+    >>> load_template().render(title="<a>").count("&lt;a&gt;")
     1
     """
-    from jinja2 import Environment, FunctionLoader  # of all commands, three write a page
+    from jinja2 import Environment  # of all commands, three write a page
 
-    def source(name: str) -> str:
-        return (files(package) / "templates" / name).read_text(encoding="utf-8")
-
-    environment = Environment(
-        loader=FunctionLoader(source), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["percent"] = "{:.1%}".format
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     compact = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
     environment.policies["json.dumps_kwargs"] = compact
-    return environment.get_template(name)
+    source = files("rejoint.explorer") / "templates" / "page.html"
+    return environment.from_string(source.read_text(encoding="utf-8"))
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -117,8 +112,7 @@ def page(document: Mapping[str, Any]) -> str:
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     inline = {"policy": policy, "early": early, "late": late, "style": style, "document": document}
-    template = load_template("rejoint.explorer", "page.html")
-    return template.render(title=document["title"], inline=inline)
+    return load_template().render(title=document["title"], inline=inline)
 
 
 def write_page(path: str | PathLike[str], document: Mapping[str, Any]) -> None:

@@ -84,7 +84,7 @@ def application(
     from starlette.routing import Route
 
     texts = assets()
-    shell = load_template("rejoint.explorer", "page.html").render(title="rejoint")
+    shell = load_template().render(title="rejoint")
     can = {"can_save": keep, "can_bound": bound, "can_count": count}
     model = {**document, **{name: call is not None for name, call in can.items()}}
     body = json.dumps(model, ensure_ascii=False, allow_nan=False).encode()

@@ -163,7 +163,6 @@ def list_as_read(
     pmf: LowRankPMF,
     notes: Any = None,
     *,
-    most_tables: float = np.inf,
     most_cells: float = np.inf,
 ) -> tuple[list[TableAsRead], int]:
     """List the tables that a model was fitted to, and return how many are left out.
@@ -175,9 +174,9 @@ def list_as_read(
     notes : optional
         What the notes of its file say about its tables: a list of dicts with ``names`` and, where
         it is known, ``where`` and ``kind``.
-    most_tables, most_cells : int, optional
-        How many tables, and cells of all of them together, are listed. Beyond that the tables that
-        the model meets worst come first.
+    most_cells : int, optional
+        How many cells of all tables together are listed. Beyond that the tables that the model
+        meets worst come first.
 
     Returns
     -------
@@ -188,9 +187,9 @@ def list_as_read(
     --------
     >>> import rejoint as rj
     >>> p = rj.factorize(rj.Marginals.read(rj.datasets.town_tables())).pmf
-    >>> tables, left = list_as_read(p, most_tables=2)
+    >>> tables, left = list_as_read(p)
     >>> len(tables), left
-    (2, 4)
+    (6, 0)
     """
     kept = None if pmf.tables is None else pmf.tables.marginals
     if pmf.tables is None or kept is None or pmf.tables.evidence:
@@ -202,7 +201,7 @@ def list_as_read(
     ]
     sizes = np.diff(kept.starts)
     fits = {i: compare_table(kept, i, pmf) for i in shown}
-    chosen = list(_choose(shown, fits, sizes, most_tables, most_cells))
+    chosen = list(_choose(shown, fits, sizes, most_cells))
     said = _by_names(notes)
     return [_read(pmf, kept, i, fits[i], said) for i in sorted(chosen)], len(shown) - len(chosen)
 
@@ -211,14 +210,12 @@ def _choose(
     shown: list[int],
     fits: Mapping[int, TableFit],
     sizes: NDArray[np.int64],
-    most_tables: float,
     most_cells: float,
 ) -> Iterator[int]:
     """Yield the tables that there is room for, those that are met worst first."""
-    tables, cells = most_tables, most_cells
     for i in sorted(shown, key=lambda i: fits[i].excess, reverse=True):
-        if tables >= 1 and cells >= sizes[i]:
-            tables, cells = tables - 1, cells - float(sizes[i])
+        if most_cells >= sizes[i]:
+            most_cells -= float(sizes[i])
             yield i
 
 

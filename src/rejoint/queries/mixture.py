@@ -19,6 +19,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import entr
 
 from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
 from rejoint.kernels import SparseCodes
@@ -183,6 +184,14 @@ class Block:
         pairs = zip(self.members, self.layout.groups, strict=True)
         groups = tuple(group[orders[n]] for n, group in pairs)
         return Block(BlockLayout(self.members, groups), self.table)
+
+    def information(self, weights: FloatArray) -> float:
+        """Nats that the members tell about each other beyond the classes, by the class on average.
+
+        This is their total correlation; of two members, their mutual information given the class.
+        """
+        alone = sum(entr(self.margin([n])).sum(axis=0) for n in self.members)
+        return float(weights @ (alone - entr(self.table).sum(axis=0)))
 
     def patterns(self) -> FloatArray:
         """Probability of each combination of groups or missing values, (prod (k + 1), F).

@@ -3,7 +3,7 @@
 import { asItem } from "./evidence.js";
 import { basisOf, basisOfAnswer, basisOfLevel } from "./basis.js";
 import { bounds, condition } from "./intervals.js";
-import { conditionalFactor, contradiction, infer, productTable } from "./inference.js";
+import { contradiction, infer, jointTable, levelsOf, partsOf } from "./inference.js";
 import { drawsOf } from "./model.js";
 import { countCells, divideColumns, levelsAt } from "./tables.js";
 import { formatNumber } from "./format.js";
@@ -292,34 +292,16 @@ function unlikely(bound, state) {
 function table(joint, bound, state) {
   const axes = [...bound.asked, ...bound.by];
   checkCells(joint, axes, bound);
-  const factors = new Map(axes.map((n) => [n, conditionalFactor(joint, state, n)]));
-  let masses = state.classes;
-  for (const [n, meets] of bound.events) {
-    const factor = factors.get(n) ?? conditionalFactor(joint, state, n);
-    const kept = factor.map((x, at) => x * meets[(at / joint.rank) | 0]);
-    if (factors.has(n)) factors.set(n, kept);
-    else masses = masses.map((mass, f) => mass * columnSum(kept, f, joint.rank));
-  }
-  const values = productTable(
-    masses,
-    axes.map((n) => factors.get(n)),
-  );
+  const met = infer(state, bound.events);
+  const share = Math.exp(met.logProb);
+  const values = jointTable(joint, met, axes).map((x) => x * share);
   if (!bound.by.length) return { axes, values, notes: [] };
   return { axes, ...divideColumns(joint.variables, bound.by, values, columnTotals(joint, bound, state)) };
 }
 
-function columnSum(factor, f, rank) {
-  let sum = 0;
-  for (let at = f; at < factor.length; at += rank) sum += factor[at];
-  return sum;
-}
-
 /** Probabilities of the columns of a table, P(by | evidence); one column of one without any. */
 function columnTotals(joint, bound, state) {
-  return productTable(
-    state.classes,
-    bound.by.map((n) => conditionalFactor(joint, state, n)),
-  );
+  return jointTable(joint, state, bound.by);
 }
 
 function checkCells(joint, axes, bound) {
@@ -342,17 +324,11 @@ function probability(joint, bound, state) {
 }
 
 /** How probable events are among those who have a value, where others count as well. */
-function appliesNotes(joint, bound, state, value) {
-  const who = [];
-  let masses = state.classes;
-  for (const [n, meets] of bound.events) {
-    const { empty, valued } = joint.variables[n];
-    if (!empty || meets[valued] > 0) continue;
-    const factor = conditionalFactor(joint, state, n).subarray(0, valued * joint.rank);
-    masses = masses.map((mass, f) => mass * columnSum(factor, f, joint.rank));
-    who.push(whoHas(joint.variables[n]));
-  }
-  const share = masses.reduce((a, b) => a + b, 0);
+function appliesNotes({ variables }, { events }, state, value) {
+  const others = [...events].filter(([n, meets]) => variables[n].empty && !(meets[variables[n].valued] > 0));
+  const who = others.map(([n]) => whoHas(variables[n]));
+  const has = others.map(([n, meets]) => [n, meets.map((_, i) => (i < variables[n].valued ? 1 : 0))]);
+  const share = Math.exp(infer(state, has).logProb);
   if (!(share > 0 && share < 1 - 1e-9 && value < share * (1 - 1e-9))) return [];
   return [
     `Among ${who.join(" and ")} (${formatNumber(share)} of all): ${formatNumber(value / share)}.`,
@@ -425,10 +401,11 @@ function records(joint, bound, state) {
       bound.text,
       bound.query.at,
     );
-  const factors = shown.map((n) => conditionalFactor(joint, state, n));
+  const parts = partsOf(joint, state, shown);
   const rows = Array.from({ length: count }, () => {
     const f = draw((k) => state.classes[k], joint.rank);
-    return factors.map((factor) => draw((i) => factor[i * joint.rank + f], factor.length / joint.rank));
+    const cells = parts.map(({ factor }) => draw((i) => factor[i * joint.rank + f], factor.length / joint.rank));
+    return levelsOf(joint, parts, cells, shown);
   });
   return { kind: "records", value: { positions: shown, rows }, notes: [] };
 }
@@ -456,10 +433,7 @@ function information(joint, bound, state) {
   const together = (...groups) => {
     const axes = [...new Set(groups.flat())];
     checkCells(joint, axes, bound);
-    const p = productTable(
-      state.classes,
-      axes.map((n) => conditionalFactor(joint, state, n)),
-    );
+    const p = jointTable(joint, state, axes);
     return axes.length ? p.reduce((sum, x) => (x > 0 ? sum - x * Math.log(x) : sum), 0) : 0;
   };
   const { asked, against, by } = bound;

@@ -55,15 +55,25 @@ function rising(numbers) {
   return found.reverse();
 }
 
-/** Places on a board: each card goes to the column that is shortest so far. The order in the page
+/** Cards of variables that share a block stand together, where the first of them stands: a list of each. */
+export function together(cards) {
+  const sets = new Map();
+  for (const card of cards) sets.set(card.unit, [...(sets.get(card.unit) ?? []), card]);
+  return [...sets.values()];
+}
+
+/** Places on a board: each set of cards goes to the column that is shortest so far. The order in the page
  * stays that of the cards, which is also the order of the keyboard and of screen readers. */
 export function deal(board, cards, columns) {
   board.style.setProperty("--columns", columns);
   const bottoms = new Array(columns).fill(0);
-  for (const card of cards) {
+  for (const set of together(cards)) {
     const column = bottoms.indexOf(Math.min(...bottoms));
-    card.put(column, bottoms[column]);
-    bottoms[column] += card.height + GAP;
+    set.forEach((card, k) => {
+      card.put(column, bottoms[column], [k === 0 ? "first" : "", k === set.length - 1 ? "last" : ""].join(" "));
+      bottoms[column] += card.height;
+    });
+    bottoms[column] += GAP;
   }
   board.style.height = `${Math.max(...bottoms) - GAP}px`;
 }

@@ -12,6 +12,7 @@ const ROW = matchMedia("(max-width: 640px)").matches ? 39 : 29; // px; a card ta
 const HEAD = 60;
 const FRAME = 24; // padding and border, as in the style sheet
 const MORE_BUTTON = 36;
+const TOGETHER = "These variables depend on each other beyond the classes: each class has one table of them.";
 const SCALES = [0.1, 0.25, 0.5];
 
 export class Card {
@@ -19,6 +20,7 @@ export class Card {
     this.app = app;
     this.n = n;
     this.variable = app.model.variables[n];
+    this.unit = app.model.mixture.unitOf[n];
     this.limit = MANY;
     this.query = "";
     this.weighing = false;
@@ -35,6 +37,8 @@ export class Card {
       "aria-labelledby": `variable-${n}`,
       "data-n": n,
     });
+    if (app.model.mixture.blocks[this.unit])
+      this.element.append(h("p", { class: "joint", text: "Tabulated together", title: TOGETHER }));
     this.element.style.minHeight = `${this.height}px`;
     const longest = this.variable.labels
       .slice(0, 200)
@@ -48,9 +52,10 @@ export class Card {
     return this.measured ?? HEAD + ROW * Math.min(size, MANY) + (size > MANY ? MORE_BUTTON : 0);
   }
 
-  /** Lay it at a place of the board. A property of its own would be inherited, and so cost the style
+  /** Lay it at a place of the board: "first", "last", both or neither of its block. A property of its own would be inherited, and so cost the style
    * of all that is inside; what has not changed is not written. */
-  put(column, top) {
+  put(column, top, among) {
+    if (this.among !== among) this.element.dataset.among = this.among = among;
     const { style } = this.element;
     if (this.column !== column)
       style.left = `calc(${(this.column = column)} * (100% + 14px) / var(--columns))`;

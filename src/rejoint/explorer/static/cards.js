@@ -2,7 +2,7 @@
 // scrolled, built when they come near the screen, and updated only while they are near it.
 
 import { Card } from "./card.js";
-import { GAP, deal, exchange, reorder, section } from "./board.js";
+import { GAP, deal, exchange, reorder, section, together } from "./board.js";
 import { classInformation, distance } from "./information.js";
 import { h, replace, select, setText } from "./dom.js";
 import { allPython, askPython, question } from "./code.js";
@@ -135,7 +135,7 @@ export class CardsView {
       this.found,
       shown.length === this.cards.length ? "" : `${plural(shown.length, "variable")} found`,
     );
-    this.place(this.grouped(shown));
+    this.place(this.grouped(shown).map(([name, cards]) => [name, together(cards).flat()]));
     this.more = shown.length > this.limit;
   }
 

@@ -5,6 +5,10 @@ import { s } from "./dom.js";
 
 const ROW = 26;
 
+function words(x, y, text, anchor = "end", kind = "") {
+  return s("text", { x, y, "text-anchor": anchor, class: `chart-text ${kind}`, text });
+}
+
 /** Bars with the prior as a ghost; rows are {label, before, after, low, high, tick, text}. */
 export function barChart(rows, { width = 640, title = "", unit = percent, most = 1 } = {}) {
   const left = Math.min(220, width * 0.34);
@@ -24,13 +28,7 @@ export function barChart(rows, { width = 640, title = "", unit = percent, most =
   rows.forEach((row, k) => {
     const y = top + ROW * k;
     svg.append(
-      s("text", {
-        x: left - 10,
-        y: y + 17,
-        "text-anchor": "end",
-        class: "chart-text",
-        text: short(row.label, left / 7.5),
-      }),
+      words(left - 10, y + 17, short(row.label, left / 7.5)),
       row.before === undefined
         ? ""
         : s("rect", { x: left, y: y + 3, width: scale(row.before), height: 18, class: "chart-ghost" }),
@@ -54,13 +52,7 @@ export function barChart(rows, { width = 640, title = "", unit = percent, most =
           })
         : "",
       s("line", { x1: left, x2: left, y1: y + 2, y2: y + 22, class: "chart-axis" }),
-      s("text", {
-        x: width - right + 70,
-        y: y + 17,
-        "text-anchor": "end",
-        class: "chart-text",
-        text: row.text ?? unit(row.after),
-      }),
+      words(width - right + 70, y + 17, row.text ?? unit(row.after)),
     );
   });
   return svg;
@@ -72,12 +64,12 @@ export function room(most = 640) {
 }
 
 /** A table of numbers as shaded cells, each with its number: shade is never the only sign. */
-export function heatMap(table, { title = "", unit = percent, most } = {}) {
+export function heatMap(table, { title = "", unit = percent, most, least = 64 } = {}) {
   const { rows, columns, values, corner = "" } = table;
   const longest = Math.max(...[corner, ...rows].map((label) => Array.from(label).length));
   const left = Math.min(Math.max(24 + 7.5 * longest, 60), 170);
   const top = (title ? 24 : 0) + 26;
-  const wide = Math.max(64, Math.min(110, 760 / columns.length));
+  const wide = Math.max(least, Math.min(110, 760 / columns.length));
   const tall = 30;
   const width = left + wide * columns.length + 8;
   const height = top + tall * rows.length + 6;
@@ -91,38 +83,11 @@ export function heatMap(table, { title = "", unit = percent, most } = {}) {
     "aria-label": title,
   });
   if (title) svg.append(s("text", { x: 0, y: 15, class: "chart-title", text: short(title, width / 8) }));
-  if (corner)
-    svg.append(
-      s("text", {
-        x: left - 10,
-        y: top - 8,
-        "text-anchor": "end",
-        class: "chart-text chart-corner",
-        text: short(corner, 20),
-      }),
-    );
-  columns.forEach((label, j) =>
-    svg.append(
-      s("text", {
-        x: left + wide * (j + 0.5),
-        y: top - 8,
-        "text-anchor": "middle",
-        class: "chart-text",
-        text: short(label, wide / 8),
-      }),
-    ),
-  );
+  if (corner) svg.append(words(left - 10, top - 8, short(corner, 20), "end", "chart-corner"));
+  columns.forEach((label, j) => svg.append(words(left + wide * (j + 0.5), top - 8, short(label, wide / 8), "middle")));
   rows.forEach((label, i) => {
     const y = top + tall * i;
-    svg.append(
-      s("text", {
-        x: left - 10,
-        y: y + 20,
-        "text-anchor": "end",
-        class: "chart-text",
-        text: short(label, 20),
-      }),
-    );
+    svg.append(words(left - 10, y + 20, short(label, 20)));
     columns.forEach((_, j) => {
       const value = values[i][j];
       // At most 55 % of the full colour, so that the number stays legible on it.
@@ -137,13 +102,7 @@ export function heatMap(table, { title = "", unit = percent, most } = {}) {
           class: "chart-cell",
           "fill-opacity": shade.toFixed(3),
         }),
-        s("text", {
-          x: left + wide * (j + 0.5),
-          y: y + 20,
-          "text-anchor": "middle",
-          class: "chart-text",
-          text: unit(value),
-        }),
+        words(left + wide * (j + 0.5), y + 20, unit(value), "middle"),
       );
     });
   });

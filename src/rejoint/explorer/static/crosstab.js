@@ -3,7 +3,7 @@
 import { basisOfAnswer } from "./basis.js";
 import { heatMap } from "./chart.js";
 import { count, percent } from "./format.js";
-import { h, replace, select, setText } from "./dom.js";
+import { h, replace, scroll, select, setText } from "./dom.js";
 import { jointTable } from "./inference.js";
 import { names, python, question } from "./code.js";
 import { panel } from "./target.js";
@@ -132,9 +132,8 @@ export class CrosstabView {
         box.style.setProperty("--share", (0.55 * Math.min(value / (peak || 1), 1)).toFixed(3));
       return box;
     };
-    return h(
-      "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+    return scroll(
+      title,
       h(
         "table",
         { class: "heat-table" },

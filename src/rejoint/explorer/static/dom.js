@@ -53,6 +53,23 @@ export function select(label, options, value, onChange, props = {}) {
   return h("label", { class: "field" }, h("span", { class: "field-name", text: label }), box);
 }
 
+/** A remark in small letters; null without text. */
+export function note(text) {
+  return text ? h("p", { class: "note", text }) : null;
+}
+
+/** What is wider than its place, and so scrolls sideways. */
+export function scroll(label, ...children) {
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, children);
+}
+
+/** A table that scrolls sideways: columns are [title, class or null], rows lists of cells or rows. */
+export function plainTable(label, columns, rows) {
+  const head = columns.map(([text, kind]) => h("th", { scope: "col", class: kind }, h("bdi", { text })));
+  const lines = rows.map((row) => (Array.isArray(row) ? h("tr", {}, row) : row));
+  return scroll(label, h("table", { class: "plain-table" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, lines)));
+}
+
 /** Screen readers only. */
 export function quiet(text) {
   return h("span", { class: "quiet", text });

@@ -1,9 +1,9 @@
 // Fit and trust: where model and records disagree most, what the tables pin down, how sure it is.
 
 import { barChart } from "./chart.js";
-import { count, percent, plural } from "./format.js";
+import { bits, count, percent, plural } from "./format.js";
 import { givenPanel } from "./given.js";
-import { h, replace } from "./dom.js";
+import { h, note, plainTable, replace } from "./dom.js";
 import { inspection, reportPython } from "./code.js";
 import { panel } from "./target.js";
 import { shareBar } from "./share.js";
@@ -31,7 +31,7 @@ export class FitView {
     replace(
       this.body,
       doc.fit || !given ? this.tables(doc.fit) : given,
-      h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc), made(doc.note)),
+      h("div", { class: "stack" }, verdict(doc.identifiability), blocks(this.app.model), sureness(doc), made(doc.note)),
       doc.fit && given ? h("div", { class: "all-columns" }, given) : null,
     );
   }
@@ -42,7 +42,7 @@ export class FitView {
     if (!fit) {
       const words =
         "The model came without records, so its tables cannot be compared. Add records with: rejoint explore MODEL --data FILE.";
-      return panel("Worst-fitting tables", h("p", { class: "note", text: words }));
+      return panel("Worst-fitting tables", note(words));
     }
     const worse = fit.tables.filter(
       ({ distance, chance }) => chance !== null && distance > 2 * chance,
@@ -51,50 +51,25 @@ export class FitView {
     const words =
       `${plural(fit.checked, "table")}${drawn}: model and counts compared by total variation, largest excess over chance first. ` +
       `${worse || "None"} of those listed ${worse === 1 || !worse ? "is" : "are"} off by more than twice what chance explains.`;
-    const row = ({ names, distance, chance, records }) =>
+    const row = ({ names, distance, chance, records }) => [
+      h("th", { scope: "row" }, h("bdi", { text: names.join(" × ") })),
+      h("td", { class: "number", text: percent(distance) }),
+      h("td", { class: "number", text: chance === null ? "not known" : percent(chance) }),
+      h("td", { class: "number", text: count(records) }),
       h(
-        "tr",
-        {},
-        h("th", { scope: "row" }, h("bdi", { text: names.join(" × ") })),
-        h("td", { class: "number", text: percent(distance) }),
-        h("td", { class: "number", text: chance === null ? "not known" : percent(chance) }),
-        h("td", { class: "number", text: count(records) }),
-        h(
-          "td",
-          {},
-          h("button", {
-            class: "small",
-            type: "button",
-            "aria-label": `Show the table ${names.join(" by ")}`,
-            text: "Show",
-            on: { click: () => this.show(names) },
-          }),
-        ),
-      );
-    return panel(
-      "Worst-fitting tables",
-      h("p", { class: "note", text: words }),
-      h(
-        "div",
-        { class: "scroll", tabindex: 0, role: "region", "aria-label": "Worst-fitting tables" },
-        h(
-          "table",
-          { class: "plain-table" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              ["Table", "Off by", "By chance", "Records", "View"].map((text) =>
-                h("th", { scope: "col", text }),
-              ),
-            ),
-          ),
-          h("tbody", {}, fit.tables.map(row)),
-        ),
+        "td",
+        { class: "action" },
+        h("button", {
+          class: "small",
+          type: "button",
+          "aria-label": `Show the table ${names.join(" by ")}`,
+          text: "Show",
+          on: { click: () => this.show(names) },
+        }),
       ),
-    );
+    ];
+    const columns = [["Table"], ["Off by"], ["By chance"], ["Records"], ["View", "action"]];
+    return panel("Worst-fitting tables", note(words), plainTable("Worst-fitting tables", columns, fit.tables.map(row)));
   }
 
   show(names) {
@@ -122,34 +97,34 @@ export class FitView {
 }
 
 function verdict(found) {
-  if (!found)
-    return panel(
-      "What the tables determine",
-      h("p", { class: "note", text: "Not computed for this model." }),
-    );
-  return panel(
-    "What the tables determine",
-    found.question ? h("p", { class: "note", text: found.question }) : null,
-    h("p", { class: "verdict", text: found.verdict }),
-    (found.details ?? []).map((text) => h("p", { class: "note", text })),
-  );
+  if (!found) return panel("What the tables determine", note("Not computed for this model."));
+  const details = (found.details ?? []).map(note);
+  return panel("What the tables determine", note(found.question), h("p", { class: "verdict", text: found.verdict }), details);
 }
 
-function sureness({ draws, tables }) {
-  if (tables)
-    return panel(
-      "How certain the answers are",
-      h("p", {
-        class: "note",
-        text: "The model is from tables: each bar is published, implied by them, or hatched. The line on a hatched bar is what joints with these tables give.",
-      }),
-    );
-  const words = draws?.length
+/** Blocks of the model that answers, the strongest first; null for a model without. */
+function blocks({ mixture, variables }) {
+  if (!mixture.blocks.length) return null;
+  const list = [...mixture.blocks].sort((a, b) => b.bits - a.bits);
+  const row = ({ members, bits: strength }) => [
+    h("th", { scope: "row" }, h("bdi", { text: members.map((n) => variables[n].name).join(" × ") })),
+    h("td", { class: "number", text: bits(strength) }),
+  ];
+  const words =
+    "Each class has one table of these variables. Bits: what they tell about each other beyond the class, on average.";
+  return panel("Tabulated together", note(words), plainTable("Blocks", [["Variables"], ["Bits", "number"]], list.map(row)));
+}
+
+function sureness({ draws, tables, report }) {
+  if (report) return null;
+  const words = tables
+    ? "The model is from tables: each bar is published, implied by them, or hatched. The line on a hatched bar is what joints with these tables give."
+    : draws?.length
     ? `The dark lines on the bars are 90 % credible intervals of ${plural(draws.length, "posterior draw")}: how certain the data make each answer, given the form of the model. Evidence reweights the draws; the line of a bar says what they are worth then.`
     : "This model has no posterior draws, so the bars have no intervals. Bayes fits have them: rejoint fit DATA --solver bayes.";
-  return panel("How certain the answers are", h("p", { class: "note", text: words }));
+  return panel("How certain the answers are", note(words));
 }
 
-function made(note) {
-  return note ? panel("How it was fitted", h("p", { class: "note", text: note })) : null;
+function made(text) {
+  return text ? panel("How it was fitted", note(text)) : null;
 }

@@ -2,7 +2,7 @@
 
 import { countCells, levelsAt } from "./tables.js";
 import { formatNumber, percent, plural } from "./format.js";
-import { h } from "./dom.js";
+import { h, note, scroll } from "./dom.js";
 import { infer, jointTable } from "./inference.js";
 import { panel } from "./target.js";
 
@@ -46,12 +46,9 @@ export function givenPanel(model) {
     : null;
   return panel(
     "Tables as given",
-    h("p", {
-      class: "note",
-      text: "Each table as it was read, next to the model's values without evidence.",
-    }),
+    note("Each table as it was read, next to the model's values without evidence."),
     given.tables.map((table) => block(model, table)),
-    left ? h("p", { class: "note", text: left }) : null,
+    note(left),
   );
 }
 
@@ -59,7 +56,7 @@ export function givenPanel(model) {
 function block(model, table) {
   const body = h("div");
   const open = () => {
-    if (box.open && !body.firstChild) body.append(h("p", { class: "note", text: table.text }), htmlTable(model, table));
+    if (box.open && !body.firstChild) body.append(note(table.text), htmlTable(model, table));
   };
   const box = h(
     "details",
@@ -72,6 +69,7 @@ function block(model, table) {
     ),
     body,
   );
+  box.open = Boolean(model.doc.report);
   return box;
 }
 
@@ -79,9 +77,8 @@ function htmlTable(model, table) {
   const rows = givenRows(model, table);
   const { names } = table;
   const title = `${names.join(" by ")}: given, and by the model`;
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+  return scroll(
+    title,
     h(
       "table",
       { class: "given-table" },

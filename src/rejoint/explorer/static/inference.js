@@ -3,74 +3,92 @@
 //
 // Evidence is a Map from a variable's position to a Float64Array with the likelihood of each level.
 
-/** Posterior of the classes, log probability of the evidence, and what the bars need. */
+import { levelsAt, reorder } from "./tables.js";
+import { narrow, project, scaleRows, tabulate } from "./block.js";
+
+/** The joint given evidence: class posterior, updated factors and blocks, log probability of the evidence. */
 export function infer(joint, likelihoods) {
+  const { rank } = joint;
   const logs = Float64Array.from(joint.logWeights);
-  const shares = new Map();
+  const factors = [...joint.factors];
+  const blocks = [...joint.blocks];
+  const touched = new Set();
   for (const [n, likelihood] of likelihoods) {
-    const share = classShares(joint, n, likelihood);
-    shares.set(n, share);
-    for (let f = 0; f < logs.length; f++) logs[f] += share.logScale + Math.log(share.sums[f]);
+    const scale = likelihood.reduce((a, b) => Math.max(a, b), 0);
+    const scaled = likelihood.map((x) => x / (scale || 1));
+    for (let f = 0; f < rank; f++) logs[f] += Math.log(scale);
+    const k = joint.unitOf[n];
+    if (!blocks[k]) factors[n] = normalize(scaleRows(factors[n], scaled), logs);
+    else {
+      touched.add(k);
+      blocks[k] = narrow(blocks[k], n, scaled);
+    }
+  }
+  for (const k of touched) {
+    const sums = project(blocks[k], []);
+    for (let f = 0; f < rank; f++) logs[f] += Math.log(sums[f]) - Math.log(blocks[k].sums[f] || 1);
+    blocks[k] = { ...blocks[k], sums };
+    for (const n of blocks[k].members) factors[n] = null; // made when first asked for
   }
   const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
-  const classes = new Float64Array(logs.length);
-  if (top === -Infinity) return { possible: false, logProb: -Infinity, logs, classes, shares };
+  const classes = new Float64Array(rank);
+  if (top === -Infinity) return { ...joint, possible: false, logProb: top, logs, classes };
   let total = 0;
-  for (let f = 0; f < logs.length; f++) total += classes[f] = Math.exp(logs[f] - top);
-  for (let f = 0; f < logs.length; f++) classes[f] /= total;
-  return { possible: true, logProb: top + Math.log(total), logs, classes, shares };
+  for (let f = 0; f < rank; f++) total += classes[f] = Math.exp(logs[f] - top);
+  for (let f = 0; f < rank; f++) classes[f] /= total;
+  const logProb = top + Math.log(total);
+  const logWeights = logs.map((x) => x - logProb);
+  return { ...joint, possible: true, logProb, logs, classes, logWeights, factors, blocks };
 }
 
-/** Per class, the probability of the evidence on one variable, in units of its largest likelihood. */
-function classShares(joint, n, likelihood) {
-  const scale = likelihood.reduce((a, b) => Math.max(a, b), 0);
-  const factor = joint.factors[n];
-  const sums = new Float64Array(joint.rank);
-  const scaled = likelihood.map((value) => (scale > 0 ? value / scale : 0));
-  for (let i = 0, at = 0; i < scaled.length; i++, at += joint.rank) {
-    if (scaled[i] === 0) continue;
-    for (let f = 0; f < sums.length; f++) sums[f] += scaled[i] * factor[at + f];
-  }
-  return { scaled, sums, logScale: Math.log(scale) };
+/** Divide the columns of a factor by their sums, the logarithms of which are added to `logs`. */
+function normalize(factor, logs) {
+  const rank = logs.length;
+  const sums = new Float64Array(rank);
+  for (let at = 0; at < factor.length; at += rank) for (let f = 0; f < rank; f++) sums[f] += factor[at + f];
+  for (let f = 0; f < rank; f++) logs[f] += Math.log(sums[f]);
+  for (let at = 0; at < factor.length; at += rank)
+    for (let f = 0; f < rank; f++) if (factor[at + f] > 0) factor[at + f] /= sums[f];
+  return factor;
+}
+
+/** Distributions of the levels of a variable in each class given the evidence. */
+export function factorOf(state, n) {
+  state.factors[n] ??= tabulate(state.blocks[state.unitOf[n]], [n]);
+  return state.factors[n];
 }
 
 /** Distribution of one variable given all evidence, its own included. */
 export function marginal(joint, state, n) {
-  const { rank } = joint;
-  const factor = joint.factors[n];
-  const share = state.shares.get(n);
-  const mix = share ? perShare(state.classes, share.sums) : state.classes;
-  const out = new Float64Array(joint.variables[n].size);
-  for (let i = 0, at = 0; i < out.length; i++, at += rank) {
-    if (share && share.scaled[i] === 0) continue;
-    let sum = 0;
-    for (let f = 0; f < rank; f++) sum += factor[at + f] * mix[f];
-    out[i] = share ? share.scaled[i] * sum : sum;
-  }
-  return out;
+  return productTable(state.classes, [factorOf(state, n)]);
 }
 
-function perShare(classes, sums) {
-  return classes.map((value, f) => (value > 0 ? value / sums[f] : 0));
-}
-
-/** Distributions of the levels in each class given the evidence on the variable itself. */
-export function conditionalFactor(joint, state, n) {
-  const share = state.shares.get(n);
-  if (!share) return joint.factors[n];
-  const { rank } = joint;
-  return joint.factors[n].map((value, at) => {
-    const total = share.sums[at % rank];
-    return total > 0 ? (value * share.scaled[(at / rank) | 0]) / total : 0;
+/** Variables that share a block, and their table in each class given the evidence: {members, factor}. */
+export function partsOf(joint, state, positions) {
+  return positions.flatMap((n) => {
+    const unit = joint.unitOf[n];
+    const members = joint.blocks[unit] ? positions.filter((m) => joint.unitOf[m] === unit) : [n];
+    if (members[0] !== n) return [];
+    const factor = members.length > 1 ? tabulate(state.blocks[unit], members) : factorOf(state, n);
+    return [{ members, factor }];
   });
+}
+
+/** Levels of the variables at `positions` from a cell of each part. */
+export function levelsOf(joint, parts, cells, positions) {
+  const levels = new Map();
+  parts.forEach(({ members }, k) =>
+    levelsAt(joint.variables, members, cells[k]).forEach((i, j) => levels.set(members[j], i)),
+  );
+  return positions.map((n) => levels.get(n));
 }
 
 /** Joint table of some variables given the evidence: flat, the last variable changes fastest. */
 export function jointTable(joint, state, positions) {
-  return productTable(
-    state.classes,
-    positions.map((n) => conditionalFactor(joint, state, n)),
-  );
+  const parts = partsOf(joint, state, positions);
+  const factors = parts.map(({ factor }) => factor);
+  const order = parts.flatMap(({ members }) => members);
+  return reorder(joint.variables, productTable(state.classes, factors), order, positions);
 }
 
 /** Sum over classes of masses times one row of each factor, for every combination of rows. */
@@ -105,20 +123,25 @@ export function productTable(masses, factors) {
 
 /** A smallest set of variables (none can be left out) whose evidence cannot all be true. */
 export function contradiction(joint, likelihoods) {
-  const names = [...likelihoods.keys()].sort((a, b) => a - b);
-  const alive = names.map((n) => classShares(joint, n, likelihoods.get(n)).sums.map((x) => (x > 0 ? 1 : 0)));
-  const after = [new Float64Array(joint.rank).fill(1)];
-  for (const ok of [...alive].reverse()) after.push(after.at(-1).map((x, f) => x * ok[f]));
-  let possible = joint.weights.map((w) => (w > 0 ? 1 : 0));
-  const kept = [];
-  names.forEach((n, k) => {
-    // Left out if what was kept before and all that comes after contradict without it.
-    if (possible.some((x, f) => x && after[names.length - 1 - k][f])) {
-      kept.push(n);
-      possible = possible.map((x, f) => x * alive[k][f]);
-    }
-  });
-  return kept;
+  const { unitOf, rank, weights } = joint;
+  const kept = new Map([...likelihoods].sort(([a], [b]) => a - b));
+  // Whether evidence on the unit of a variable excludes a class: all of it, or but for one piece.
+  const excluded = (unit, left) => {
+    const pieces = [...kept].filter(([m]) => unitOf[m] === unit && m !== left);
+    return infer({ ...joint, logWeights: new Float64Array(rank) }, pieces).logs.map((x) => Number(x === -Infinity));
+  };
+  let count = new Float64Array(rank);
+  for (const unit of new Set([...kept.keys()].map((n) => unitOf[n])))
+    count = excluded(unit).map((x, f) => x + count[f]);
+  for (const n of [...kept.keys()]) {
+    const [before, after] = [excluded(unitOf[n]), excluded(unitOf[n], n)];
+    const rest = count.map((x, f) => x - before[f] + after[f]);
+    // Left out if the others contradict without it.
+    if (rest.some((x, f) => weights[f] > 0 && x === 0)) continue;
+    count = rest;
+    kept.delete(n);
+  }
+  return [...kept.keys()];
 }
 
 export function logSum(logs) {

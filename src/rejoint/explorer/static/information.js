@@ -1,6 +1,6 @@
 // How much one variable tells about another, or about the classes; in bits.
 
-import { conditionalFactor, marginal } from "./inference.js";
+import { factorOf, jointTable, marginal } from "./inference.js";
 
 export function entropy(p) {
   let sum = 0;
@@ -17,9 +17,8 @@ export function distance(p, q) {
 
 /** What variable n would tell about the hidden class, and through it about all the others. */
 export function classInformation(joint, state, n) {
-  const within = state.shares.has(n)
-    ? classEntropies(conditionalFactor(joint, state, n), joint.rank)
-    : knownEntropies(joint, n);
+  const factor = factorOf(state, n);
+  const within = factor === joint.factors[n] ? knownEntropies(joint, n) : classEntropies(factor, joint.rank);
   let mean = 0;
   for (let f = 0; f < joint.rank; f++) mean += state.classes[f] * within[f];
   return Math.max(entropy(marginal(joint, state, n)) - mean, 0);
@@ -42,30 +41,32 @@ function classEntropies(factor, rank) {
 
 /** Mutual information of the target with every other variable, given the evidence. */
 export function targetInformation(joint, state, target) {
-  const { rank } = joint;
-  const top = conditionalFactor(joint, state, target);
-  const size = joint.variables[target].size;
-  // Class masses per level of the target, once for all variables.
-  const masses = new Float64Array(top.length);
-  for (let at = 0; at < top.length; at++) masses[at] = top[at] * state.classes[at % rank];
+  const { rank, unitOf } = joint;
   const p = marginal(joint, state, target);
-  return joint.variables.map((_, n) =>
-    n === target ? 0 : pairInformation(joint, state, n, masses, size, p),
-  );
+  const top = factorOf(state, target);
+  // Class masses per level of the target, once for all variables.
+  const masses = Array.from(p, (_, t) => state.classes.map((x, f) => x * top[t * rank + f]));
+  return joint.variables.map((_, n) => {
+    if (n === target) return 0;
+    const q = marginal(joint, state, n);
+    const isJoint = unitOf[n] === unitOf[target];
+    const table = isJoint ? jointTable(joint, state, [target, n]) : pairTable(masses, factorOf(state, n), rank);
+    let sum = 0;
+    for (let t = 0, at = 0; t < p.length; t++)
+      for (let i = 0; i < q.length; i++, at++)
+        if (table[at] > 0) sum += table[at] * Math.log2(table[at] / (p[t] * q[i]));
+    return Math.max(sum, 0);
+  });
 }
 
-function pairInformation(joint, state, n, masses, size, p) {
-  const { rank } = joint;
-  const factor = conditionalFactor(joint, state, n);
-  const q = marginal(joint, state, n);
-  let sum = 0;
-  for (let i = 0; i < q.length; i++) {
-    if (q[i] === 0) continue;
-    for (let t = 0; t < size; t++) {
-      let both = 0;
-      for (let f = 0; f < rank; f++) both += factor[i * rank + f] * masses[t * rank + f];
-      if (both > 0) sum += both * Math.log2(both / (p[t] * q[i]));
+function pairTable(masses, factor, rank) {
+  const out = new Float64Array((masses.length * factor.length) / rank);
+  let at = 0;
+  for (const mass of masses)
+    for (let start = 0; start < factor.length; start += rank) {
+      let sum = 0;
+      for (let f = 0; f < rank; f++) sum += mass[f] * factor[start + f];
+      out[at++] = sum;
     }
-  }
-  return Math.max(sum, 0);
+  return out;
 }

@@ -12,6 +12,7 @@ import { RecordView } from "./record.js";
 import { Strip } from "./strip.js";
 import { TargetView } from "./target.js";
 import { h, replace } from "./dom.js";
+import { report } from "./report.js";
 import { switchTheme } from "./themes.js";
 
 const VIEWS = [CardsView, TargetView, CrosstabView, RecordView, ClassesView, FitView, QueryView, RatingsView];
@@ -32,6 +33,8 @@ function start(doc) {
   app.readLink(location.hash);
   document.title = `${model.title} · rejoint`;
   document.getElementById("title").textContent = model.title;
+  globalThis.rejoint = { app }; // for the console, and for measuring
+  if (doc.report) return document.getElementById("main").replaceChildren(report(app));
   const strip = new Strip(app);
   document.getElementById("strip").replaceChildren(strip.element);
   const tabs = new Tabs(
@@ -49,7 +52,6 @@ function start(doc) {
   );
   addEventListener("keydown", (event) => shortcut(event, app));
   warnUnknown(app.readLink(location.hash));
-  globalThis.rejoint = { app }; // for the console, and for measuring
 }
 
 let linkTimer = 0;

@@ -1,11 +1,14 @@
 // The model as the page holds it: variables with their labels as text, and joints as typed arrays.
 //
-// A joint is {variables, index, rank, weights, logWeights, factors}: what inference takes. The mixture
+// A joint is {variables, index, rank, weights, logWeights, factors, blocks, unitOf}: what inference takes;
+// variables of a block have its place for a unit, others one of their own. The mixture
 // answers every question; the representative model has the classes that are shown and named; both are
 // one where the model has no posterior. A classifier has an ensemble of joints that predict its targets.
 
+import { makeBlock } from "./block.js";
+
 const FORMAT = "rejoint.explorer";
-const SCHEMA = 2;
+const SCHEMA = 3;
 
 /** An error whose words are meant for the person in front of the page. */
 export class PageError extends Error {}
@@ -41,16 +44,28 @@ export function readModel(doc) {
 
 /** A joint over the variables of a model; `of` says in errors which one. Sums of numbers in single
  * precision are a little off one: weights and columns are divided by them, as Python does it. */
-function readJoint({ variables, index }, plain, of = "") {
+function readJoint({ variables, index }, plain, of = "", layouts = readLayouts(plain.blocks)) {
   const weights = floats(plain.weights, `weights${of}`);
   const rank = weights.length;
   if (!rank) throw new PageError("The model has no classes, so there is nothing to show.");
-  const factors = cutFactors(floats(plain.factors, `factors${of}`), variables, rank);
+  const parts = cutFactors(floats(plain.factors, `factors${of}`), [...variables, ...layouts], rank);
   if (plain.weights.f4) {
     normalize(weights, 1);
-    for (const factor of factors) normalize(factor, rank);
+    for (const part of parts) normalize(part, rank);
   }
-  return { variables, index, rank, weights, logWeights: weights.map(Math.log), factors };
+  const factors = parts.slice(0, variables.length);
+  const blocks = layouts.map((layout, k) => makeBlock(layout, parts[variables.length + k], factors, rank));
+  const unitOf = variables.map((_, n) => blocks.length + n);
+  blocks.forEach(({ members }, k) => members.forEach((n) => (unitOf[n] = k)));
+  return { variables, index, rank, weights, logWeights: weights.map(Math.log), factors, blocks, unitOf };
+}
+
+/** Which variables each block tabulates jointly, and by which groups of their levels. */
+function readLayouts(plain = []) {
+  return plain.map((layout) => {
+    const shape = layout.groups.map((group) => group.reduce((a, b) => Math.max(a, b), 0) + 1);
+    return { ...layout, shape, size: shape.reduce((a, b) => a * b, 1) };
+  });
 }
 
 /** The models that predict the targets, with a row of weights for each kind of row of features. */
@@ -75,7 +90,8 @@ function readDraws(model) {
   const shares = model.doc.draw_weights
     ? floats(model.doc.draw_weights, "weights of the draws")
     : new Float64Array(plain.length).fill(1 / plain.length);
-  return plain.map((draw, k) => ({ ...readJoint(model, draw, " of the draws"), share: shares[k] }));
+  const layouts = readLayouts(model.doc.draw_blocks);
+  return plain.map((draw, k) => ({ ...readJoint(model, draw, " of the draws", layouts), share: shares[k] }));
 }
 
 /** Divide each of `columns` interleaved columns by its sum. */
@@ -100,9 +116,9 @@ function readVariable(plain) {
   };
 }
 
-/** One Float64Array per variable, level after level, the classes side by side. */
-function cutFactors(rows, variables, rank) {
-  const levels = variables.reduce((sum, variable) => sum + variable.size, 0);
+/** One Float64Array per variable or block, level after level, the classes side by side. */
+function cutFactors(rows, parts, rank) {
+  const levels = parts.reduce((sum, { size }) => sum + size, 0);
   if (rows.length !== levels * rank) {
     throw new PageError(
       `The model is damaged: ${levels} levels and ${rank} classes need ${levels * rank} numbers, ` +
@@ -110,7 +126,7 @@ function cutFactors(rows, variables, rank) {
     );
   }
   let start = 0;
-  return variables.map(({ size }) => rows.subarray(start * rank, (start += size) * rank));
+  return parts.map(({ size }) => rows.subarray(start * rank, (start += size) * rank));
 }
 
 function readClassNames(names, rank) {

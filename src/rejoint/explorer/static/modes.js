@@ -2,30 +2,29 @@
 //
 // As in rejoint.queries.modes: classes are scaled by their peaks m_n[f] = max_i A_n[i, f], so that
 // all ratios r_n = A_n / m_n are at most one and nothing that matters underflows. A node that has
-// decided some variables is worth at most the sum of its classes' masses.
+// decided some variables is worth at most the sum of its classes' masses. Variables of a block are one.
 
-import { conditionalFactor } from "./inference.js";
+import { levelsOf, partsOf } from "./inference.js";
 
 const TIE = 1e-12;
 
 /** {levels, logProb, exact, logBound} of the best combination of the variables at `positions`. */
 export function mostProbable(joint, state, positions, maxNodes = 20_000) {
-  const search = new Search(joint, state, positions, maxNodes);
+  const parts = partsOf(joint, state, positions);
+  const search = new Search(joint, state, parts, maxNodes);
   search.climbAll();
   search.run();
   const logProb = search.unit + Math.log(search.best);
   const logBound = Math.max(logProb, search.unit + Math.log(search.left));
-  return { levels: search.levels, logProb, logBound, exact: search.left === 0 };
+  return { levels: levelsOf(joint, parts, search.levels, positions), logProb, logBound, exact: search.left === 0 };
 }
 
 class Search {
-  constructor(joint, state, positions, maxNodes) {
+  constructor(joint, state, parts, maxNodes) {
     const alive = [...state.classes.keys()].filter((f) => state.classes[f] > 0);
     const logs = alive.map((f) => Math.log(state.classes[f]));
     this.rank = alive.length;
-    this.ratios = positions.map((n) =>
-      this.scale(conditionalFactor(joint, state, n), joint.rank, alive, logs),
-    );
+    this.ratios = parts.map(({ factor }) => this.scale(factor, joint.rank, alive, logs));
     this.unit = logs.reduce((a, b) => Math.max(a, b), -Infinity);
     this.masses = Float64Array.from(logs, (x) => Math.exp(x - this.unit));
     this.maxNodes = maxNodes;

@@ -6,7 +6,7 @@ import { barChart, heatMap, room } from "./chart.js";
 import { count, formatInterval, formatNumber, percent, percentInterval, probability } from "./format.js";
 import { describe } from "./evidence.js";
 import { describeBounds } from "./intervals.js";
-import { h, replace } from "./dom.js";
+import { h, note, plainTable, replace, scroll } from "./dom.js";
 import { levelsAt } from "./tables.js";
 import { QueryError } from "./tokens.js";
 import { askPython, question } from "./code.js";
@@ -157,18 +157,11 @@ export class QueryView {
   drawn() {
     const { answer } = this;
     const tail = [
-      answer.basis?.text ? h("p", { class: "note", text: answer.basis.text }) : null,
-      answer.evidence < 1
-        ? h("p", {
-            class: "note",
-            text: `The evidence has probability ${probability(Math.log(answer.evidence))}.`,
-          })
-        : null,
-      answer.interval
-        ? h("p", { class: "note", text: `low and high: ${describeBounds(answer.interval)}.` })
-        : null,
+      note(answer.basis?.text),
+      note(answer.evidence < 1 && `The evidence has probability ${probability(Math.log(answer.evidence))}.`),
+      note(answer.interval && `low and high: ${describeBounds(answer.interval)}.`),
       this.overruled(),
-      answer.notes.map((note) => h("p", { class: "note", text: note })),
+      answer.notes.map(note),
     ];
     const title = this.chart() ? null : h("p", { class: "panel-title", text: answer.headline }); // a picture has it
     return [title, this.value(), tail];
@@ -193,18 +186,13 @@ export class QueryView {
       const range = low ? `low ${ends[0]}, high ${ends[1]}` : "";
       return [
         h("p", { class: "single", text: `${middle}${unit ? ` ${unit}` : ""}` }),
-        range ? h("p", { class: "note", text: range }) : null,
-        this.answer.counted ? h("p", { class: "note", text: this.besides() }) : null,
+        note(range),
+        note(this.answer.counted && this.besides()),
       ];
     }
     const picture = this.chart();
     return [
-      picture &&
-        h(
-          "div",
-          { class: "scroll", tabindex: 0, role: "region", "aria-label": "Picture of the answer" },
-          picture,
-        ),
+      picture && scroll("Picture of the answer", picture),
       this.grid(),
     ];
   }
@@ -279,42 +267,10 @@ export class QueryView {
         ...this.texts(row.slice(labels.length)).map((text) => h("td", { class: "number", text })),
       ];
     };
-    const more =
-      rows.length > MOST_ROWS
-        ? h("p", {
-            class: "note",
-            text: `and ${count(rows.length - MOST_ROWS)} more rows; the CSV has them all`,
-          })
-        : null;
-    return h(
-      "div",
-      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Answer" },
-      h(
-        "table",
-        { class: "plain-table" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            header.map((text, k) =>
-              h(
-                "th",
-                { scope: "col", class: typeof rows[0]?.[k] === "number" ? "number" : null },
-                h("bdi", { text }),
-              ),
-            ),
-          ),
-        ),
-        h(
-          "tbody",
-          {},
-          rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, cells(row))),
-        ),
-      ),
-      more,
-    );
+    const columns = header.map((text, k) => [text, typeof rows[0]?.[k] === "number" ? "number" : null]);
+    const left = rows.length - MOST_ROWS;
+    const more = left > 0 ? note(`and ${count(left)} more rows; the CSV has them all`) : null;
+    return [plainTable("Answer", columns, rows.slice(0, MOST_ROWS).map(cells)), more];
   }
 
   chart() {

@@ -3,9 +3,9 @@
 
 import { barChart } from "./chart.js";
 import { count, percent, probability } from "./format.js";
-import { h, replace } from "./dom.js";
-import { infer, logSum, marginal } from "./inference.js";
-import { likelihood } from "./evidence.js";
+import { h, note, plainTable, replace } from "./dom.js";
+import { cellGivenOthers, readCells } from "./cells.js";
+import { infer, marginal } from "./inference.js";
 import { mostProbable } from "./modes.js";
 import { python, question } from "./code.js";
 import { readRecords } from "./support.js";
@@ -24,7 +24,7 @@ export class RecordView {
     this.records = app.model.records ??= readRecords(app.model);
     this.bar = h("div", { class: "toolbar" });
     this.words = h("p", { class: "note" });
-    this.body = h("div", { class: "panel scroll", tabindex: 0, role: "region", "aria-label": "Cells" });
+    this.body = h("div", { class: "panel" });
     this.element = h(
       "div",
       {},
@@ -52,14 +52,8 @@ export class RecordView {
     this.cells = cells;
     this.words.textContent = this.app.model.ensemble ? `${words} All of this comes from the joint model.` : words;
     const shown = cells.slice(0, MOST_ROWS);
-    const more =
-      cells.length > shown.length
-        ? h("p", {
-            class: "note",
-            text: `and ${count(cells.length - shown.length)} more cells; the CSV has them all`,
-          })
-        : null;
-    replace(this.body, cellTable(shown), more);
+    const left = cells.length - shown.length;
+    replace(this.body, cellTable(shown), note(left && `and ${count(left)} more cells; the CSV has them all`));
   }
 
   drawBar() {
@@ -69,10 +63,7 @@ export class RecordView {
     if (!records)
       return replace(
         this.bar,
-        h("p", {
-          class: "note",
-          text: "Most probable completion of the evidence. You can step through records if the page was made with data.",
-        }),
+        note("Most probable completion of the evidence. You can step through records if the page was made with data."),
       );
     const box = h("input", {
       type: "number",
@@ -130,25 +121,19 @@ export class RecordView {
   recorded() {
     const joint = this.app.model.mixture;
     const codes = this.codes(this.number);
-    const parts = logParts(joint, codes);
+    const record = readCells(joint, codes);
     const missingCells = codes.flatMap((code, n) => (code < 0 ? [n] : []));
-    const given = new Map(
-      codes.flatMap((code, n) =>
-        code < 0 ? [] : [[n, likelihood({ kind: "in", levels: [code] }, joint.variables[n].size)]],
-      ),
-    );
-    const state = infer(joint, given);
+    const state = infer(joint, record.given);
     const found = missingCells.length && state.possible ? mostProbable(joint, state, missingCells) : null;
     const cells = joint.variables.map((variable, n) => {
       if (codes[n] >= 0)
-        return { variable, n, level: codes[n], status: "recorded", ...judged(joint, parts, codes, n) };
+        return { variable, n, level: codes[n], status: "recorded", ...judged(joint, record, codes[n], n) };
       if (!found) return { variable, n, level: null, prob: NaN, status: "missing" };
       const level = found.levels[missingCells.indexOf(n)];
       return { variable, n, level, prob: marginal(joint, state, n)[level], status: "imputed" };
     });
     const odd = cells.filter((cell) => cell.surprising).length;
-    const log = logSum(totals(parts));
-    const words = `Record ${count(this.number)}: probability ${probability(log)}, ${missingCells.length ? `${missingCells.length} missing, ` : ""}${odd || "no"} surprising ${odd === 1 ? "cell" : "cells"}. ${found ? foundWords("Missing cells filled together", found) : ""}`;
+    const words = `Record ${count(this.number)}: probability ${probability(state.logProb)}, ${missingCells.length ? `${missingCells.length} missing, ` : ""}${odd || "no"} surprising ${odd === 1 ? "cell" : "cells"}. ${found ? foundWords("Missing cells filled together", found) : ""}`;
     return { cells, words };
   }
 
@@ -160,17 +145,15 @@ export class RecordView {
 
   findOddest() {
     const joint = this.app.model.mixture;
-    const most = Math.min(
-      this.records.size,
-      Math.ceil(20_000_000 / (joint.variables.length * joint.rank * 3)),
-    );
+    const levels = joint.variables.reduce((sum, { size }) => sum + size, 0);
+    const most = Math.min(this.records.size, Math.ceil(20_000_000 / (levels * joint.rank)));
     let [best, least] = [1, Infinity];
     for (let number = 1; number <= most; number++) {
       const codes = this.codes(number);
-      const parts = logParts(joint, codes);
+      const record = readCells(joint, codes);
       codes.forEach((code, n) => {
         if (code < 0) return;
-        const prob = cellProbability(joint, parts, codes, n);
+        const prob = cellGivenOthers(joint, record, n)?.[code];
         if (prob < least) [best, least] = [number, prob];
       });
     }
@@ -228,57 +211,13 @@ function foundWords(what, found) {
   return `${what}: probability ${probability(found.logProb)}${doubt}.`;
 }
 
-/** Per class, finite logarithms and the number of impossible cells, so that one can be left out. */
-function logParts(joint, codes) {
-  const finite = Float64Array.from(joint.logWeights, (x) => (x === -Infinity ? 0 : x));
-  const zeros = Int32Array.from(joint.logWeights, (x) => (x === -Infinity ? 1e6 : 0));
-  codes.forEach((code, n) => {
-    if (code < 0) return;
-    for (let f = 0; f < joint.rank; f++) {
-      const x = joint.factors[n][code * joint.rank + f];
-      if (x > 0) finite[f] += Math.log(x);
-      else zeros[f]++;
-    }
-  });
-  return { finite, zeros };
-}
-
-function totals({ finite, zeros }) {
-  return finite.map((x, f) => (zeros[f] ? -Infinity : x));
-}
-
-/** Class posterior given all cells but one. */
-function withoutCell(joint, parts, codes, n) {
-  const logs = parts.finite.map((x, f) => {
-    const own = joint.factors[n][codes[n] * joint.rank + f];
-    const zeros = parts.zeros[f] - (own > 0 ? 0 : 1);
-    return zeros ? -Infinity : x - (own > 0 ? Math.log(own) : 0);
-  });
-  const all = logSum(logs);
-  return all === -Infinity ? null : logs.map((x) => Math.exp(x - all));
-}
-
-function cellProbability(joint, parts, codes, n) {
-  const classes = withoutCell(joint, parts, codes, n);
-  if (!classes) return NaN;
-  let sum = 0;
-  for (let f = 0; f < joint.rank; f++) sum += classes[f] * joint.factors[n][codes[n] * joint.rank + f];
-  return sum;
-}
-
 /** How probable a cell is given the others, and what would have been expected. */
-function judged(joint, parts, codes, n) {
-  const classes = withoutCell(joint, parts, codes, n);
-  if (!classes) return { prob: NaN, surprising: false };
-  const bars = marginal(joint, { classes, shares: new Map() }, n);
+function judged(joint, record, level, n) {
+  const bars = cellGivenOthers(joint, record, n);
+  if (!bars) return { prob: NaN, surprising: false };
   const expected = bars.indexOf(bars.reduce((a, b) => Math.max(a, b), 0));
-  const prob = bars[codes[n]];
-  return {
-    prob,
-    surprising: prob < SURPRISING && expected !== codes[n],
-    expected,
-    expectedProb: bars[expected],
-  };
+  const surprising = bars[level] < SURPRISING && expected !== level;
+  return { prob: bars[level], surprising, expected, expectedProb: bars[expected] };
 }
 
 function cellTable(cells) {
@@ -301,20 +240,6 @@ function cellTable(cells) {
           : "",
       ),
     );
-  return h(
-    "table",
-    { class: "plain-table" },
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        ["Variable", "Value", "", "Probability", "Remark"].map((text) =>
-          h("th", { scope: "col", class: text === "Probability" ? "number" : null, text: text || "Status" }),
-        ),
-      ),
-    ),
-    h("tbody", {}, cells.map(row)),
-  );
+  const columns = [["Variable"], ["Value"], ["Status"], ["Probability", "number"], ["Remark"]];
+  return plainTable("Cells", columns, cells.map(row));
 }

@@ -16,6 +16,17 @@ export function levelsAt(variables, axes, at) {
   return out;
 }
 
+/** A table with its axes in another order. */
+export function reorder(variables, table, from, to) {
+  if (from.every((n, k) => n === to[k])) return table;
+  const out = new Float64Array(table.length);
+  const steps = from.map((n) => countCells(variables, to.slice(to.indexOf(n) + 1)));
+  table.forEach((x, at) => {
+    out[levelsAt(variables, from, at).reduce((place, i, k) => place + i * steps[k], 0)] = x;
+  });
+  return out;
+}
+
 /** P(.. | by) from P(.., by), `by` being the last axes, and P(by): undefined cells are NaN, with a note. */
 export function divideColumns(variables, by, values, total) {
   const out = values.map((x, at) =>

@@ -6,7 +6,7 @@ import { Beliefs } from "./beliefs.js";
 import { describe, isSettled, likelihood, withPiece } from "./evidence.js";
 import { describeBounds } from "./intervals.js";
 import { distance, entropy, targetInformation } from "./information.js";
-import { h, replace } from "./dom.js";
+import { h, note, replace } from "./dom.js";
 import { askPython, names, python, question } from "./code.js";
 import { pick, picked } from "./pick.js";
 import { shareBar } from "./share.js";
@@ -74,7 +74,6 @@ export class TargetView {
     const { settled } = this;
     const now = this.beliefs.bars(target);
     const piece = app.evidence.get(target);
-    const note = (text) => (text ? h("p", { class: "note", text }) : null);
     const partly = piece
       ? note(`The evidence on the target itself is used: ${describe(variable, piece)}.`)
       : null;
@@ -95,10 +94,7 @@ export class TargetView {
     const given = describe(variable, app.evidence.get(target));
     const rest = this.evidence.size ? "The rest of the evidence alone" : "Without that the model";
     return [
-      h("p", {
-        class: "note",
-        text: `${rest} gives ${variable.labels[this.settled]} ${percent(share)}, as the bars show.`,
-      }),
+      note(`${rest} gives ${variable.labels[this.settled]} ${percent(share)}, as the bars show.`),
       h("button", {
         class: "small apart",
         type: "button",
@@ -119,7 +115,7 @@ export class TargetView {
     let words = `What an answer would tell about the target, on average${judge}.`;
     if (this.settled !== null) words = "The target is given: no answer would tell more about it.";
     else if (!rows.length) words = "No remaining question would tell more about the target.";
-    return panel("Ask next", h("p", { class: "note", text: words }), rows.length ? list : null);
+    return panel("Ask next", note(words), rows.length ? list : null);
   }
 
   offer(n, value, most) {
@@ -153,10 +149,7 @@ export class TargetView {
     const { beliefs, evidence, target } = this;
     const { model } = this.app;
     if (!evidence.size || beliefs === this.app.prior)
-      return panel(
-        "What changed it",
-        h("p", { class: "note", text: "Give evidence to see which piece of it matters." }),
-      );
+      return panel("What changed it", note("Give evidence to see which piece of it matters."));
     const now = beliefs.bars(target);
     const label = now.indexOf(now.reduce((a, b) => Math.max(a, b), 0));
     const reasons = beliefs.contributions(target, label);
@@ -178,7 +171,7 @@ export class TargetView {
     );
     return panel(
       "What changed it",
-      h("p", { class: "note", text: "Largest first; each against all the other evidence." }),
+      note("Largest first; each against all the other evidence."),
       h("ol", { class: "ranking" }, items),
     );
   }
@@ -202,7 +195,7 @@ export class TargetView {
       "the evidence may become known; together they are the difference.";
     return panel(
       "What changed it",
-      h("p", { class: "note", text: words }),
+      note(words),
       h("ol", { class: "ranking" }, items),
     );
   }
