@@ -202,8 +202,7 @@ def tell_simulated(models: int) -> None:
             right = sorted(map(sorted, blocks)) == sorted(named)
             line = f"{kind:8s} {seed:2d}  {'right' if right else 'other'}  {found:9.4f}"
             line += f"  less flat {found - flat:+.4f}  less true {found - told:+.4f}"
-            error = ""
-            print(f"{line}{error}  {'' if right else blocks}", flush=True)
+            print(f"{line}  {'' if right else blocks}", flush=True)
 
 
 def main() -> None:
