@@ -149,6 +149,41 @@ def factors(
     return ax
 
 
+def blocks(pmf: LowRankPMF, *, ax: "Axes | None" = None) -> "Axes":
+    """Plot how much the variables of each block tell about each other beyond the classes.
+
+    Bars are bits: the total correlation of the variables within a class, on average over classes.
+
+    Parameters
+    ----------
+    pmf : LowRankPMF
+        The model; see :attr:`LowRankPMF.blocks`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np, rejoint as rj
+    >>> a = np.random.default_rng(0).integers(0, 4, 2000)
+    >>> records = rj.Records.of({"a": a, "copy": a % 2})
+    >>> result = rj.estimate(records, 1, blocks=[["a", "copy"]], random_state=0)
+    >>> [label.get_text() for label in rj.plots.blocks(result.pmf).get_yticklabels()]
+    ['a, copy']
+    """
+    mixture = pmf.mixture
+    bits = [block.information(mixture.weights) / np.log(2) for block in mixture._blocks]
+    order = np.argsort(bits)
+    ax = _axes(ax, height=1.0 + 0.3 * len(bits))
+    ax.barh(range(len(bits)), np.array(bits)[order])
+    ax.set_yticks(range(len(bits)), [_label(", ".join(pmf.blocks[k])) for k in order])
+    ax.set_xlabel("bits beyond the classes")
+    return ax
+
+
 def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
     """Plot the objective after every step, one line per start; the best start is dark.
 

@@ -63,6 +63,7 @@ Examples:
 @options.draws
 @options.smooth
 @options.agreement
+@options.blocks
 @click.option(
     "--counts/--no-counts",
     default=True,
@@ -102,6 +103,7 @@ def command(
     draws: bool,
     smooth: bool | None,
     agreement: bool,
+    blocks: tuple[str, ...],
     counts: bool,
     keep_records: bool,
     stream: bool | None,
@@ -131,6 +133,7 @@ def command(
         "smooth": "auto" if smooth is None else smooth,
         "checkpoint": checkpoint,
         "agreement": agreement,
+        "blocks": options.read_blocks_option(blocks),
         "counts": counts,
         "max_classes": max_classes,
     }

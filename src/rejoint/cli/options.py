@@ -90,6 +90,14 @@ agreement = click.option(
     help="Whether answers are moved towards tables of two columns that the records contradict.",
 )
 
+blocks = click.option(
+    "--blocks",
+    multiple=True,
+    metavar="auto|A,B,...|none",
+    help="Columns that are tabulated jointly within classes, as they say nearly the same (an "
+    "amount and its bracket); once for each block. They are found by default.",
+)
+
 draws = click.option(
     "--draws/--no-draws",
     default=True,
@@ -307,6 +315,13 @@ class DataReader:
             "not_applicable": plain if applies else "auto",
             "missing_level": split_names(self.missing_level),
         }
+
+
+def read_blocks_option(texts: Sequence[str]) -> Any:
+    """Return what ``--blocks`` asks for, as :func:`rejoint.estimate` takes it."""
+    named = [split_names([text]) for text in texts]
+    plain: dict[str, Any] = {"": "auto", "auto": "auto", "none": False}
+    return plain.get(",".join(texts).lower(), named)
 
 
 def split_names(texts: Iterable[str]) -> list[str]:

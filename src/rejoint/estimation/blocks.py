@@ -26,7 +26,7 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimation.pair_shift import LevelGroups, Misfit, PairTables, model_tables
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import Observed
-from rejoint.pmf.draws import choose_carried
+from rejoint.pmf.draws import choose_carried, draw_room
 from rejoint.queries.mixture import Block, BlockLayout, Mixture
 from rejoint.queries.tables import khatri_rao
 from rejoint.text import cite
@@ -158,21 +158,29 @@ def check_given(data: InMemory, blocks: Sequence[Sequence[int]], groups: LevelGr
             )
 
 
-def find_blocks(found: Candidates, policy: Policy = DEFAULT) -> list[BlockLayout]:
-    """Join variables by falling gain, as long as the table of a block has few enough cells."""
+def find_blocks(found: Candidates, room: float, policy: Policy = DEFAULT) -> list[BlockLayout]:
+    """Join variables by falling gain, while tables have few enough cells: each, and together."""
     records = found.tables.weight
     most_cells = float(np.clip(policy.block_cells[0] * records, *policy.block_cells[1:]))
     owner = {n: {n} for n in range(len(found.groups.variables))}
     groups: dict[int, IntArray] = {}
+
+    def count_cells(members: set[int]) -> int:
+        return prod(int(groups[n].max()) + 1 for n in members)
+
     for (i, j), gain in found.gains.items():
         if gain < policy.block_nats:
             break
         for n, partner in ((i, j), (j, i)):
             if n not in groups:
                 groups[n] = found.group_rows(n, partner, policy)
+        if owner[i] is owner[j]:
+            continue
         together = owner[i] | owner[j]
-        cells = prod(int(groups[n].max()) + 1 for n in together)
-        if owner[i] is not owner[j] and cells <= most_cells:
+        cells = [0 if len(own) < 2 else count_cells(own) for own in (owner[i], owner[j], together)]
+        more = cells[2] - cells[0] - cells[1]
+        if cells[2] <= most_cells and more <= room:
+            room -= more
             owner |= dict.fromkeys(together, together)
     blocks = {id(members): sorted(members) for members in owner.values() if len(members) > 1}
     return [found.layout_of(members, groups) for members in blocks.values()]
@@ -409,15 +417,15 @@ class BlockFit:
         Table of each block over all classes.
     gains : sequence of float
         Nats that each gains over the classes alone.
-    draws : sequence of Mixture
-        Posterior draws with blocks.
+    draws : sequence of Mixture, optional
+        Posterior draws with blocks; None where there were none.
     """
 
     model: Mixture
     counts: Sequence[BlockCounts] = ()
     targets: Sequence[FloatArray] = ()
     gains: Sequence[float] = ()
-    draws: Sequence[Mixture] = ()
+    draws: Sequence[Mixture] | None = None
 
     def follow(self, draws: Sequence[Observed]) -> "BlockFit":
         """Give draws the blocks of the model, their tables with the noise of as many records."""
@@ -434,14 +442,17 @@ class BlockFit:
         return replace(self, draws=several)
 
 
-def add_blocks(data: InMemory, shifted: "Shifted", policy: Policy = DEFAULT) -> BlockFit:
-    """Find the blocks of records, or take those that are given, and fit what answers to them."""
+def add_blocks(data: InMemory, shifted: "Shifted", rank: int, policy: Policy = DEFAULT) -> BlockFit:
+    """Find the blocks of records, or take those that are given, and fit what answers to them.
+
+    ``rank`` is the largest one of posterior draws, which must have room for the tables.
+    """
     model = Mixture.of(shifted.model)
     if policy.blocks is False:
         return BlockFit(model)
     candidates = Candidates(shifted.groups, shifted.tables, shifted.unmoved)
     if policy.blocks == "auto":
-        layouts = find_blocks(candidates, policy)
+        layouts = find_blocks(candidates, draw_room(rank) - len(model.stacked), policy)
     else:
         check_given(data, policy.blocks, shifted.groups)
         layouts = [candidates.layout(members, policy) for members in policy.blocks]

@@ -170,7 +170,7 @@ class Data(ABC):
         mixture, layouts = answer.model, tuple(block.layout for block in answer.model.blocks)
         factors = list(mixture.factors.values())
         mean = LowRankPMF(mixture.weights, factors, domain, blocks=mixture.blocks)
-        if not answer.draws:
+        if answer.draws is None:
             return mean.sorted()._with(gaps=tuple(gaps))
         stacks = [draw.stacked for draw in answer.draws]
         kept = Draws.of_stacks(stacks, domain, LowRankPMF, layouts).to_carry()

@@ -662,12 +662,12 @@ def make_result(
     records = data.sample().records
     if draws:
         answer = posterior_answer(data, draws, model, plan, brief)
-        joined = add_blocks(records, answer, brief)
+        joined = add_blocks(records, answer, max(draw.model.rank for draw in draws), brief)
         joined = joined.follow(spread_draws(data, draws, answer, joined.model))
     if not interrupted:
         shown = answer or next(shift_to_pairs(data, data.observed(model), [], []))
         if joined is None and isinstance(policy.blocks, tuple):
-            joined = add_blocks(records, shown, policy)
+            joined = add_blocks(records, shown, model.rank, policy)
         misfit = Misfit.of(shown.tables, shown.shares(joined.model if joined else None))
         gaps = find_gaps(records, shown.groups, shown.tables, misfit, policy)
     pmf = data.to_pmf(model, joined, gaps)

@@ -469,6 +469,11 @@ def spread_evenly(count: int, room: int) -> NDArray[np.intp]:
     return np.linspace(0, count - 1, room).round().astype(np.intp)
 
 
+def draw_room(rank: int) -> float:
+    """Rows of numbers that draws of a rank may have, so that a model can carry the fewest."""
+    return _LARGEST_ROOM / (_FEWEST_DRAWS * rank)
+
+
 def choose_carried(count: int, size: int, variables: int) -> NDArray[np.intp]:
     """Return the draws, of ``size`` numbers each, that a model carries: at most 40.
 
