@@ -1,7 +1,7 @@
 """JointImputer: missing values of any table, filled from the joint model of its columns."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -21,12 +21,12 @@ from rejoint.domain.variable import Kind, code_dtype, encode_column, unknown_tex
 from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.imputer.cell_model import (
     CellModel,
-    MissingCell,
+    MissingCells,
     fit_cells,
     from_arrays,
     to_arrays,
 )
-from rejoint.estimators.imputer.column_learner import NumberSpread, spread_values
+from rejoint.estimators.imputer.column_learner import NumberSpread, within
 from rejoint.estimators.imputer.fill import (
     Filled,
     Patch,
@@ -52,10 +52,11 @@ from rejoint.estimators.sklearn_input import (
 from rejoint.io.fit_notes import fit_notes
 from rejoint.io.model_file import SavedEstimator, SavedModel, write_model
 from rejoint.io.schema import read_domain
+from rejoint.language.query import Query
 from rejoint.messages import FitInterrupted, Message, Progress, PythonOnly, remark
+from rejoint.pmf.answer import Answer
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.empty_cells import fill_empty
-from rejoint.records.encode import codes_of_matrix
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import Records, drop_empty_levels
@@ -157,19 +158,19 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
 
     **What fills in a cell is not the joint's own answer** where a column has 30 values or more.
     Latent classes miss linear relations between numbers, so a learner predicts each column from
-    the others: a ridge regression with a line and a smooth curve, or a logistic regression, and a
-    forest, which finds rows that are alike. Its features are the other columns, completed by latent
-    classes, a normal distribution and forests. It is trained on observed cells, each as if it were
-    missing, and these cells choose how much each part counts. The distribution of a number is
-    centered near the prediction, and its spread is calibrated on these cells; that of a category is
-    a product of powers of the classes', two regressions' and two forests'. The expected number is
-    the prediction, which may differ a little from the mean of the distribution. ``pmf_`` answers as
-    the joint does; :meth:`from_pmf` makes an imputer that fills in by it.
+    the others: a ridge regression, or a logistic regression, and trees, which find rows that are
+    alike. Its features are the other columns, completed by latent classes and a normal
+    distribution. It is trained on observed cells, each as if it were missing, and these cells
+    choose how much each part counts. The distribution of a number is centered near the prediction,
+    and its spread is calibrated on these cells; that of a category is a product of powers of those
+    of the classes, the regression and the trees. The expected number is the prediction, which may
+    differ a little from the mean of the distribution. ``pmf_`` and :meth:`ask` answer as the joint
+    does; :meth:`from_pmf` makes an imputer that fills in by it.
 
     Columns of numbers with many values are binned (:meth:`Records.of` says how), but predictions
     use the numbers themselves. A most probable value is the median of the values seen in its bin,
-    and a draw is one of the values seen. In a column of integers the expectation is rounded.
-    Columns that number or identify rows stay as they are.
+    and a draw is one of the values seen. Where all values seen are whole numbers, and in columns of
+    integers, the expectation is rounded. Columns that number or identify rows stay as they are.
 
     Examples
     --------
@@ -250,7 +251,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> import rejoint as rj
         >>> X = [["a", 0], ["b", 1], ["a", None]] * 20
         >>> rj.JointImputer(random_state=0).fit(X).transform(X)[2]
-        array(['a', 0.0], dtype=object)
+        array(['a', 0], dtype=object)
         """
         self._check_method()
         refuse_non_table(X)
@@ -258,7 +259,11 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         checked = check_columns(self, X, reset=True)
         frame = None if isinstance(X, Records) else take_apart(checked)
         self._columns = X.names if frame is None else name_columns(frame)
-        self._empty = () if frame is None else find_empty(frame, self._columns, self.levels)
+        self._empty: tuple[int, ...] = ()
+        if frame is not None:
+            declared = {str(name) for name in self.levels or ()}
+            named = enumerate(zip(self._columns, frame.columns, strict=True))
+            self._empty = tuple(n for n, own in named if own[0] not in declared and is_empty(*own))
         if frame is not None and self._empty:
             checked = self._without_empty(frame)
         records = read_new(self, checked, weights)
@@ -267,13 +272,14 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         records = drop_empty_levels(records)
         result = self._fit_joint(records)
         self.result_: FitResult = result
-        self.pmf_ = result.pmf
-        self.rank_ = result.pmf.rank
+        self.pmf_, self.rank_ = result.pmf, result.pmf.rank
         self.numbers_ = self._find_numbers(frame)
         self.cell_model_ = CellModel(self.pmf_)  # after Ctrl-C the joint answers
         table = encode_table(self, X)
         self.indicator_features_ = np.flatnonzero(table.is_missing.any(axis=0))
-        mass = sample_weight_of(records, sample_weight, table.frame.rows)
+        # Records lack rows without weight.
+        same = len(records) == table.frame.rows
+        mass = weights_of(records) if same else as_part_weight(sample_weight, table.frame.rows)
         self._notes = fit_notes(result, records=records)
         if result.interrupted:
             raise FitInterrupted(result)
@@ -417,6 +423,26 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             found += [f"missingindicator_{names[n]}" for n in self.indicator_features_]
         return np.array(found, dtype=object)
 
+    def ask(self, text: str | Query, **options: Any) -> Answer:
+        """Answer a question in the query language, as ``pmf_`` does.
+
+        Parameters
+        ----------
+        text : str or Query
+            The question.
+        **options
+            Those of :meth:`LowRankPMF.ask`.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> imputer = rj.JointImputer.from_pmf(rj.datasets.asia())
+        >>> round(float(imputer.ask("P(lung = yes)")), 3)
+        0.055
+        """
+        check_is_fitted(self)
+        return self.pmf_.ask(text, **options)
+
     def impute(self, X: Any, *, n_draws: int | None = None, confidence: bool = False) -> Any:
         """Fill the missing cells of a table, once or several times.
 
@@ -499,10 +525,10 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> import rejoint as rj
         >>> X = {"a": ["x", "y"] * 30, "b": [1, 2] * 30}
         >>> imputer = rj.JointImputer(rank=2, solver="ml", random_state=0).fit(X)
-        >>> imputer.distribution({"b": [1]}, "a").round(2)
+        >>> imputer.distribution({"b": [1]}, "a").round(1)
         array([[1., 0.]])
         """
-        return self._cell(X, name)[0].levels
+        return self._answer(X, name, lambda cells: cells.levels)
 
     def interval(self, X: Any, name: str, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Bounds between which a number lies with a probability, given the other cells.
@@ -535,19 +561,22 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1, got {cite(level)}.")
-        cell, n = self._cell(X, name)
+        check_is_fitted(self)
+        n = self.pmf_.domain.index(name)
         if n not in self.numbers_:
             raise ValueError(
                 f"Column {cite(name)} has no numbers, and so no interval: distribution(X, "
                 f"{cite(name)}) has the probability of each of its levels."
             )
-        spread, table, deviation = cell.spread, cell.values, cell.deviation
-        if spread is None or table is None or deviation is None:
-            spread = NumberSpread(*spread_values(self.pmf_.domain[n]), 0.0, 0.0, 0.0, 1.0)
-            table = spread.table(cell.levels, np.zeros(0), np.zeros(0))
-            deviation = np.zeros(len(table))
-        tail = spread.tail(level, deviation)
-        return spread.quantile(table, tail), spread.quantile(table, 1.0 - tail)
+        alone = NumberSpread.of(self.pmf_.domain[n])
+
+        def bounds(cells: MissingCells) -> FloatArray:
+            if cells.spread is None or cells.values is None:
+                return alone.interval(alone.table(cells.levels), level)
+            return cells.spread.interval(cells.values, level)
+
+        low, high = self._answer(X, name, bounds).T
+        return low, high
 
     def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
         """Write the fitted imputer to a file; :func:`rejoint.load` reads it back.
@@ -597,42 +626,34 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         >>> rj.JointImputer.of_saved(saved).impute([{"smoke": "yes", "dysp": None}])
         [{'smoke': 'yes', 'dysp': 'yes'}]
         """
-        pmf = LowRankPMF.of_saved(saved)
-        kept = saved.estimator
+        pmf, kept = LowRankPMF.of_saved(saved), saved.estimator
         if kept is None or kept.kind != KIND:
             return cls.from_pmf(pmf)
-        settings, known = kept.settings, set(cls().get_params())
+        settings = kept.settings
         try:
+            known = set(cls().get_params())
             given = {k: v for k, v in settings["parameters"].items() if k in known}
-            imputer = cls.from_pmf(pmf, **{**given, "rank": pmf.rank})
-            imputer.rank = given.get("rank", pmf.rank)
+            imputer = cls.from_pmf(pmf, **given)
             imputer._columns = tuple(map(str, settings["columns"]))
             imputer.n_features_in_ = len(imputer._columns)
-            if "read_in" in settings:
-                imputer._read_in = read_domain(settings["read_in"])
-                values = tuple(v.with_empty(None) for v in imputer._read_in)
-                if values != pmf.domain.variables:
-                    raise KeyError("read_in")
             imputer.feature_names_in_ = np.array(imputer._columns, dtype=object)
             if not settings["named"]:
                 del imputer.feature_names_in_
-            places = {
-                name: _positions(settings[name], most)
-                for name, most in (
-                    ("empty", len(imputer._columns)),
-                    ("indicator_features", len(imputer._columns)),
-                    ("numbers", len(pmf.domain)),
-                )
-            }
-        except (KeyError, TypeError, AttributeError) as error:
+            imputer._read_in = read_domain(settings["read_in"])
+            if tuple(v.with_empty(None) for v in imputer._read_in) != pmf.domain.variables:
+                raise KeyError("read_in")
+            most = {"empty": len(imputer._columns), "numbers": len(pmf.domain)}
+            places = {}
+            for name in ("empty", "indicator_features", "numbers"):
+                places[name] = np.array(settings[name], dtype=np.intp).reshape(-1)
+                if not within(places[name], most.get(name, len(imputer._columns))):
+                    raise KeyError(name)
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(
                 f"The settings of the imputer in the file are incomplete: {cite(error)}."
             ) from error
-        imputer._empty = tuple(places["empty"].tolist())
-        imputer.indicator_features_, imputer.numbers_ = (
-            places["indicator_features"],
-            places["numbers"],
-        )
+        imputer._empty, imputer.numbers_ = tuple(places["empty"].tolist()), places["numbers"]
+        imputer.indicator_features_ = places["indicator_features"]
         imputer.cell_model_ = from_arrays(pmf, kept.arrays)
         imputer._notes = dict(saved.notes)
         return imputer
@@ -642,23 +663,19 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         table = encode_table(self, X)
         return {self.pmf_.domain.names[n]: table.gone[:, n] for n in set(table.variables) if n >= 0}
 
-    def _cell(self, X: Any, name: str) -> tuple[MissingCell, int]:
-        """Return what is known of a column in all rows, given the others, and its variable."""
+    def _answer(
+        self, X: Any, name: str, answer: Callable[[MissingCells], FloatArray]
+    ) -> FloatArray:
+        """Return what is known of a column in all rows, given the others, (rows, answers)."""
         check_is_fitted(self)
-        n = self.pmf_.domain.index(name)
-        table = encode_table(self, X)
-        codes, values, gone = table.codes.copy(), table.values.copy(), np.zeros_like(table.gone)
-        codes[:, n], values[:, n], gone[:, n] = -1, np.nan, True
-        cells = [cell for _, _, cell in self.cell_model_.answers(codes, values, gone)]
-        if len(cells) == 1:
-            return cells[0], n
-        if not cells:
-            return MissingCell(np.zeros((0, len(self.pmf_.domain[n])))), n
-        levels = np.concatenate([cell.levels for cell in cells])
-        parts = [cell.values for cell in cells if cell.values is not None]
-        return MissingCell(
-            levels, values=np.concatenate(parts) if parts else None, spread=cells[0].spread
-        ), n
+        n, table = self.pmf_.domain.index(name), encode_table(self, X)
+        wanted = np.zeros_like(table.gone)
+        wanted[:, n] = True
+        nothing = np.zeros((0, len(self.pmf_.domain[n])))
+        blocks = [MissingCells(np.zeros(0, dtype=np.intp), n, nothing, nothing)]
+        blocks += self.cell_model_.answer(table.codes, table.values, wanted)
+        order = np.argsort(np.concatenate([cells.rows for cells in blocks]))
+        return np.concatenate([answer(cells) for cells in blocks])[order]
 
     def _fill_once(self, X: Any, table: "EncodedTable", confidence: bool) -> Any:
         self._check_method()
@@ -684,7 +701,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             return (completed, filled.probability) if confidence else completed
         assert filled.probability is not None
         with_ones = np.hstack([filled.probability, np.ones((table.frame.rows, 1))])
-        return completed, numbers_like(X, table.frame, with_ones[:, table.variables])
+        return completed, numbers_like(X, with_ones[:, table.variables])
 
     def _complete(
         self, X: Any, table: "EncodedTable", filled: Filled, rng: np.random.Generator | None
@@ -701,6 +718,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             gone, values = table.gone[:, n], filled.numbers.get(n)
             if values is None or has_categories(table.frame.columns[position]):
                 values = labels_of(self.pmf_.domain[n], filled.codes[gone, n], rng)
+            if values.dtype.kind == "f" and NumberSpread.of(self.pmf_.domain[n]).is_whole:
+                values = np.rint(values).astype(np.int64)
             patches[position] = Patch(gone, values)
         return complete(X, table.frame, patches)
 
@@ -768,13 +787,6 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
     named = frame.names is not None and hasattr(estimator, "feature_names_in_")
     names = frame.names if named and frame.names is not None else estimator._columns
     variables = [domain.index(name) if name in domain else -1 for name in names]
-    whole = type(X) is np.ndarray and X.ndim == 2 and len(variables) == len(domain)
-    quick = codes_of_matrix(X, domain) if whole else None
-    if quick is not None:  # NaN is all that is missing
-        values = np.full(quick.shape, np.nan)
-        values[:, estimator.numbers_] = X[:, estimator.numbers_]
-        gone = _is_unknown(estimator._read_in, quick, quick < 0)
-        return EncodedTable(frame, quick, values, gone, variables)
     codes = np.full((frame.rows, len(domain)), -1, dtype=code_dtype(max(domain.shape)))
     values, gone = np.full(codes.shape, np.nan), np.zeros(codes.shape, dtype=bool)
     notes = []
@@ -792,13 +804,10 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
             notes.append(unknown_text(*column_of, unknown, "left as they are"))
     values[~np.isfinite(values)] = np.nan
     gone &= _is_unknown(estimator._read_in, codes, gone)
+    if len(notes) > MOST_NAMED:
+        notes = [*notes[:MOST_NAMED], f"The same holds for {len(notes) - MOST_NAMED} more."]
     if notes:
-        more = (
-            (f" The same holds for {len(notes) - MOST_NAMED} more.")
-            if len(notes) > MOST_NAMED
-            else ""
-        )
-        remark(" ".join(notes[:MOST_NAMED]) + more)
+        remark(" ".join(notes))
     return EncodedTable(frame, codes, values, gone, variables)
 
 
@@ -810,15 +819,7 @@ def _is_unknown(domain: Domain, codes: Codes, is_empty: BoolArray) -> BoolArray:
 
 
 def given_values(pmf: LowRankPMF) -> LowRankPMF:
-    """Return a joint of values alone: of cells that apply, in each class.
-
-    Examples
-    --------
-    >>> from rejoint.domain.variable import EmptyCells, Variable
-    >>> domain = Domain((Variable("a", ("x", "y")).with_empty(EmptyCells()),))
-    >>> given_values(LowRankPMF([1.0], [[[0.2], [0.3], [0.5]]], domain)).factors[0].ravel()
-    array([0.4, 0.6])
-    """
+    """Return a joint of values alone: of cells that apply, in each class."""
     if all(variable.empty is None for variable in pmf.domain):
         return pmf
     factors = []
@@ -837,26 +838,7 @@ def is_plain(value: Any) -> bool:
         return False
 
 
-def _positions(values: Any, most: int) -> IntArray:
-    """Return positions of columns that a file has."""
-    if not isinstance(values, list) or not all(type(n) is int and 0 <= n < most for n in values):
-        raise ValueError("The settings of the imputer in the file have positions of no columns.")
-    return np.array(values, dtype=np.intp)
-
-
-def find_empty(
-    frame: Frame, names: Sequence[str], levels: Mapping[Any, Any] | None
-) -> tuple[int, ...]:
-    """Return which columns have no value, and no levels that are declared."""
-    declared = {str(name) for name in levels or ()}
-    return tuple(
-        n
-        for n, (name, raw) in enumerate(zip(names, frame.columns, strict=True))
-        if name not in declared and is_empty(raw, name)
-    )
-
-
-def is_empty(raw: Any, name: str) -> bool:
+def is_empty(name: str, raw: Any) -> bool:
     """Whether a column has no value, and no levels that are declared."""
     try:
         column = read_column(raw, name)
@@ -873,10 +855,3 @@ def is_missing_in(column: Column) -> BoolArray:
         return np.asarray(column.codes < 0)
     empty = np.zeros(len(column), dtype=bool) if column.missing is None else column.missing
     return empty | np.isnan(column.values) if column.values.dtype.kind == "f" else empty
-
-
-def sample_weight_of(records: Records, sample_weight: Any, rows: int) -> FloatArray:
-    """Return the weight of each row of X, of which records may lack those without weight."""
-    if len(records) == rows:
-        return weights_of(records)
-    return as_part_weight(sample_weight, rows)
