@@ -31,13 +31,11 @@ from rejoint.estimators.classifier.label_likelihood import (
     LEAST_PROBABILITY,
     Form,
     LabelLikelihood,
-    label_probabilities,
     make_model,
     make_profiles,
     minimize,
 )
 from rejoint.estimators.sklearn_input import is_for_records
-from rejoint.messages import Argument, Message
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
@@ -102,12 +100,11 @@ def fit_classifier(
     if solver == "auto":
         if smooth != "auto" and smooth is not True:
             ordered = next((v.name for v in records.domain if v.kind != "nominal"), "x")
-            text = (
-                "{smooth}: the effects of all ordered columns are smooth. Use {solver}, or {kinds} "
-                "for a column whose order means nothing."
+            raise ValueError(
+                f"smooth={cite(smooth)}: the effects of all ordered columns are smooth. Use "
+                f"solver='bayes', or kinds={{{cite(ordered)}: 'nominal'}} for a column whose order "
+                "means nothing."
             )
-            given = {"smooth": smooth, "solver": "bayes", "kinds": {ordered: "nominal"}}
-            raise ValueError(Message(text, **{k: Argument(k, v) for k, v in given.items()}))
         data = InMemory.of(records, threads=1)
         if rank != "auto":
             check_memory(data, rank)
@@ -254,9 +251,9 @@ class ClassifierFit:
         parts = [plain, bent, joint] if self.classes > 1 or rules else [plain, joint]
         self.weigh(parts, rules)
         self.offer(parts)
-        used = [bool(share.any()) for share in self.weights.T]
-        used[-1] = True  # the joint starts from it
-        parts = [self.refit(part) if use else part for part, use in zip(parts, used, strict=True)]
+        used = [bool(share.any()) for share in self.weights.T[:-1]]
+        used.append(True)  # the joint starts from the last one
+        parts = [self.refit(parts[k]) if use else parts[k] for k, use in enumerate(used)]
         self.offer(parts)
         return self.make(parts, Stop.PROGRESS, self.fit_everything(joint))
 
@@ -410,11 +407,13 @@ class ClassifierFit:
 
     def probabilities(self, part: Part, kind: int) -> FloatArray:
         """Probability of the held-out labels of all members."""
-        shares = []
+        shares, likelihood = [], self.profiles.likelihood[:, part.form.owners]
         for member, parameters in zip(self.members, part.parameters, strict=False):
             model = make_model(member.learn.design, part.form, parameters)
-            codes = (member.held.codes, *member.incomplete)[kind], member.held.patterns
-            shares.append(label_probabilities(model, part.form.owners, *codes, self.profiles))
+            codes = (member.held.codes, *member.incomplete)[kind]
+            parts = codes, model.weights, model.factors, model.layout.levels
+            _, posterior = kernels.class_posterior(*parts)
+            shares.append((posterior * likelihood[member.held.patterns]).sum(axis=1))
         least = self.policy.least_probability
         return np.asarray((1 - least) * np.concatenate(shares) + least)
 
@@ -524,39 +523,29 @@ class ClassifierFit:
 
     def result(self, pmf: LowRankPMF, stop: Stop) -> FitResult:
         """The result of the joint model."""
-        model = Model.of(pmf.weights, pmf.factors)
-        value, unknown = self.data.expect(model).log_likelihood, float("nan")
+        model, unknown = Model.of(pmf.weights, pmf.factors), float("nan")
+        value = self.data.expect(model).log_likelihood
         run = Run(model, -value, unknown, unknown, stop, tuple(self.history))
-        return FitResult.of(
-            pmf,
-            [run],
-            f"Log-likelihood {value:,.2f}",
-            log_likelihood=value,
-            choice=f"{self.words} {self.design}".strip(),
-            records=self.data.total,
-        )
+        facts: dict[str, Any] = {"log_likelihood": value, "records": self.data.total}
+        choice = f"{self.words} {self.design}".strip()
+        return FitResult.of(pmf, [run], f"Log-likelihood {value:,.2f}", choice=choice, **facts)
 
 
 def deal_folds(
     data: InMemory, patterns: IntArray, folds: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Weight of each record in each fold, (M, folds): each label is dealt out on its own.
+    """Weight of each record in each fold, (M, folds).
 
-    Weights that are whole numbers count copies, which may fall into different folds. Clusters of a
-    survey are in one fold.
+    Weights that are whole numbers count copies, which may fall into different folds; each label is
+    dealt out on its own. Clusters of a survey are in one fold.
     """
-    if data.cluster_keys is not None:
+    if data.cluster_keys is not None or not data.counts_copies:
         part = data.divide(folds, rng)
         return np.where(part[:, None] == np.arange(folds), data.weight[:, None], 0.0)
     dealt = np.zeros((len(patterns), folds))
     for pattern in np.unique(patterns):
-        rows = np.flatnonzero((patterns == pattern) & (data.weight > 0))
-        if data.counts_copies:
-            shares = deal(data.weight[rows], folds, rng)
-        else:
-            part = rng.permutation(len(rows)) % folds
-            shares = np.where(part[:, None] == np.arange(folds), data.weight[rows, None], 0.0)
-        dealt[rows] = np.roll(shares, int(rng.integers(folds)), axis=1)
+        rows = np.flatnonzero(patterns == pattern)
+        dealt[rows] = np.roll(deal(data.weight[rows], folds, rng), int(rng.integers(folds)), axis=1)
     return dealt
 
 

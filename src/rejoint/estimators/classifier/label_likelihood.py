@@ -96,8 +96,8 @@ class LabelLikelihood:
 
     def take(self, rows: NDArray[Any]) -> "LabelLikelihood":
         """Return some of the records."""
-        parts = self.codes[rows], self.weight[rows], self.patterns[rows]
-        return LabelLikelihood(self.design, *parts, self.profiles, self.threads)
+        parts = {"codes": self.codes[rows], "weight": self.weight[rows]}
+        return replace(self, patterns=self.patterns[rows], **parts)
 
     def reweight(self, weight: FloatArray) -> "LabelLikelihood":
         """Return the records of positive weight, with that weight."""
@@ -267,15 +267,6 @@ def minimize(
     how: dict[str, Any] = {"jac": True, "method": "L-BFGS-B", "options": options}
     end = optimize.minimize(evaluate, parameters.ravel(), callback=stop_at_small_gains, **how)
     return np.asarray(end.x.reshape(parameters.shape))
-
-
-def label_probabilities(
-    model: Model, owners: IntArray, codes: Codes, patterns: IntArray, profiles: Profiles
-) -> FloatArray:
-    """Probability of the labels of some records, given their features."""
-    _, posterior = kernels.class_posterior(codes, model.weights, model.factors, model.layout.levels)
-    likelihood = profiles.likelihood[:, owners]
-    return np.asarray(np.einsum("if,if->i", posterior, likelihood[patterns]))
 
 
 def make_profiles(
