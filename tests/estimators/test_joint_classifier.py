@@ -519,7 +519,7 @@ def test_metadata_routing():
     [
         ([None] * 4, "Target 'y' has no label in any of 4 rows"),
         (["a"] * 4, "Target 'y' has one class only, 'a'"),
-        (["a", "a", "a", None], "has one class only"),
+        (["a", "a", "a", None], "has one class only, 'a' in any of 4 rows"),
         (None, "requires y to be passed"),
         ([0.5, 1.5, 2.25, 3.1], "Unknown label type"),
         (["a", 1, "b", 2], "has labels of several types"),

@@ -23,7 +23,6 @@ from rejoint.estimators.sklearn_input import (
     name_columns,
     weights_of,
 )
-from rejoint.messages import Message, PythonName
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import ColumnRule
 from rejoint.records.records import Records, drop_columns
@@ -54,14 +53,9 @@ def read_records(
     refuse_non_table(X)
     X = check_columns(estimator, X, reset=True)
     weights.check_arrays("X has the columns of the features alone;")
-    if isinstance(X, Records):
-        features = Records.of(X, **weights.given)
-        used = weights_of(features)
-        features = replace(features.take(used > 0), design=features.design)
-    else:
-        bins = policy if estimator.solver == "auto" else None
-        named = hasattr(estimator, "feature_names_in_")
-        features, used = make_records(X, weights, policy=bins, named=named, **declared)
+    bins = policy if estimator.solver == "auto" else None
+    named = hasattr(estimator, "feature_names_in_")
+    features, used = make_records(X, weights, policy=bins, named=named, **declared)
     targets = read_targets(y, features.names, used)
     return join(features, targets, label_weight(estimator.class_weight, targets, used)), targets
 
@@ -89,14 +83,18 @@ def make_records(
     **declared
         What is declared about columns, as :meth:`Records.of` takes it.
     """
+    if isinstance(X, Records):
+        records = Records.of(X, **weights.given)
+        used = weights_of(records)
+        return replace(records.take(used > 0), design=records.design), used
     X, weights, raw = drop_weightless(X, weights)
     frame = take_apart(X)
     rule = ColumnRule(report=False)
     if policy is not None and not isinstance(declared.get("bins"), int | np.integer):
         # Members join these to bins of their own, each with other edges.
         copies = weights.split(frame)[1].copies
-        records = frame.rows if copies is None else float(copies.sum())
-        count, levels = policy.members * policy.count_bins(records), rule.count_levels(records)
+        total = frame.rows if copies is None else float(copies.sum())
+        count, levels = policy.members * policy.count_bins(total), rule.count_levels(total)
         rule = replace(rule, few_bins=count, many_bins=count, most_levels=levels)
     if not named:
         rule = rule.without_names()
@@ -118,12 +116,10 @@ def check_target_undeclared(targets: Sequence[str], *declared: Any) -> None:
     """Raise ValueError where what is declared about columns names a target."""
     for name in targets:
         if any(isinstance(part, Mapping) and name in part for part in declared):
-            terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
-            text = (
-                "{kinds}, {levels} and {bins} do not apply to the target {name!r}, whose labels "
-                "are used as they are. To merge labels, change the column."
+            raise ValueError(
+                f"kinds, levels and bins do not apply to the target {cite(name)}, whose labels are "
+                "used as they are. To merge labels, change the column."
             )
-            raise ValueError(Message(text, name=name, **terms))
 
 
 def read_targets(y: Any, taken: Sequence[str], weight: FloatArray) -> Targets:
@@ -136,15 +132,11 @@ def read_targets(y: Any, taken: Sequence[str], weight: FloatArray) -> Targets:
         labels, codes = find_labels(column, name)
         mass = np.bincount(codes[codes >= 0], weight[codes >= 0], len(labels))
         order = [int(k) for k in np.argsort(labels, kind="stable") if mass[k] > 0]
-        if not order:
+        if len(order) < 2:
+            one = f"one class only, {cite(labels[order[0]].item())}" if order else "no label"
             raise ValueError(
-                f"Target {cite(name)} has no label in any of {plural(len(codes), 'row')}: give "
-                "some rows their label; to learn without labels, use JointPMF."
-            )
-        if len(order) == 1:
-            raise ValueError(
-                f"Target {cite(name)} has one class only, {cite(labels[order[0]].item())}: there "
-                "is nothing to tell apart. Give rows of at least two classes."
+                f"Target {cite(name)} has {one} in any of {plural(len(codes), 'row')}: give rows "
+                "of at least two classes; to learn without labels, use JointPMF."
             )
         place = np.full(len(labels) + 1, -1, dtype=np.int32)  # the last one stands for missing
         place[order] = np.arange(len(order))
