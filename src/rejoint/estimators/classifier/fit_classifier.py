@@ -24,9 +24,9 @@ from rejoint.check import check_positive_int
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import check_memory, estimate
 from rejoint.estimation.folds import deal
-from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
 from rejoint.estimators.classifier.design import Coarsening, Design
+from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.estimators.classifier.label_likelihood import (
     LEAST_PROBABILITY,
     Form,
@@ -35,7 +35,7 @@ from rejoint.estimators.classifier.label_likelihood import (
     make_profiles,
     minimize,
 )
-from rejoint.estimators.sklearn_input import is_for_records
+from rejoint.estimators.sklearn_input import generator, is_for_records
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
@@ -57,44 +57,22 @@ THREADED_PASS = 10_000_000
 #: EM steps towards the best weights of an average, and the change below which they end.
 WEIGHT_STEPS, WEIGHT_CHANGE = 2000, 1e-5
 
+#: Share of records below which a feature counts as never missing.
+RARELY_MISSING = 0.01
+
 #: Weight of the records below which none are held out, and the scale of the prior there.
 FEWEST_RECORDS, FEW_SCALE = 20, 0.5
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """Models for the labels, and one for everything.
-
-    Parameters
-    ----------
-    members : tuple of LowRankPMF
-        Whose conditional probabilities are averaged.
-    weights : array (kinds, members)
-        Weight of each of them, for rows as they were at the fit, for rows that miss more and more
-        other values, and for rows that miss everything.
-    result : FitResult
-        The fit of the model for everything.
-    """
-
-    members: tuple[LowRankPMF, ...]
-    weights: FloatArray
-    result: FitResult
-
-
 def fit_classifier(
-    records: Records,
-    targets: int,
-    rank: int | Literal["auto"],
-    solver: Any,
-    smooth: Smooth,
-    policy: ClassifierPolicy,
-    rng: np.random.Generator,
-    report: Report,
-) -> Fitted:
-    """Fit as the solver says; the last ``targets`` variables are labels.
+    records: Records, targets: int, estimator: Any, policy: ClassifierPolicy, report: Report
+) -> tuple[LabelEnsemble, FitResult]:
+    """Fit as the settings of the estimator say; the last ``targets`` variables are labels.
 
-    Ctrl-C ends the fit with what there is by then.
+    Return what predicts, and the fit of the joint. Ctrl-C ends the fit with what there is by then.
     """
+    rank, solver, smooth = estimator.rank, estimator.solver, estimator.smooth
+    rng = generator(estimator.random_state)
     if rank != "auto":
         rank = check_positive_int("rank", rank)
     if solver == "auto":
@@ -120,8 +98,7 @@ def fit_classifier(
         )
     how: dict[str, Any] = {"smooth": smooth, "random_state": rng, "progress": False}
     result = estimate(records, rank, solver, blocks=False, **how)
-    weights = np.ones((len(policy.missing_limits) + 2, 1))
-    return Fitted((result.pmf.mixture,), weights, result)
+    return LabelEnsemble([result.pmf.mixture], targets, np.ones((2, 1)), np.arange(0)), result
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +218,7 @@ class ClassifierFit:
 
     # -- Parts --------------------------------------------------------------------------------
 
-    def run(self) -> Fitted:
+    def run(self) -> tuple[LabelEnsemble, FitResult]:
         """Train all parts, weight them, train them on all records, and fit the joint."""
         if self.data.total < FEWEST_RECORDS:
             return self.fit_few()
@@ -257,7 +234,7 @@ class ClassifierFit:
         self.offer(parts)
         return self.make(parts, Stop.PROGRESS, self.fit_everything(joint))
 
-    def fit_few(self) -> Fitted:
+    def fit_few(self) -> tuple[LabelEnsemble, FitResult]:
         """Without held-out records: labels and features together, one class for each label."""
         name, data = "labels and features together", [member.every for member in self.members]
         start = np.zeros((1 + data[0].design.size, len(self.profiles)))
@@ -481,7 +458,9 @@ class ClassifierFit:
 
     # -- Results ------------------------------------------------------------------------------
 
-    def make(self, parts: Sequence[Part], stop: Stop, everything: Part | None = None) -> Fitted:
+    def make(
+        self, parts: Sequence[Part], stop: Stop, everything: Part | None = None
+    ) -> tuple[LabelEnsemble, FitResult]:
         """The members with weight, and the result of the joint model."""
         members, weights = [], []
         for part, share in zip(parts, self.weights.T, strict=True):
@@ -496,7 +475,11 @@ class ClassifierFit:
         last = everything or parts[-1]
         parameters = last.parameters[0 if everything else middle]
         pmf = self.to_pmf(self.members[middle], last.form, parameters)
-        return Fitted(tuple(members), np.array(weights).T, self.result(pmf, stop))
+        missing = self.data.weight @ (self.data.codes[:, : len(self.features)] < 0)
+        there = np.flatnonzero(missing < RARELY_MISSING * self.data.total)
+        limits, shares = self.policy.missing_limits, np.array(weights).T
+        ensemble = LabelEnsemble(members, self.targets, shares, there, limits)
+        return ensemble, self.result(pmf, stop)
 
     def make_shares(self) -> LowRankPMF:
         """The shares of the labels, whatever the features are.

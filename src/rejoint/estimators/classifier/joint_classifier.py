@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.arrays import Codes
 from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.classifier.classifier_policy import (
     DEFAULT_CLASSIFIER_POLICY,
@@ -22,11 +22,9 @@ from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.estimators.classifier.label_explanation import LabelExplanation
 from rejoint.estimators.sklearn_input import (
     accept_mixed_columns,
-    generator,
     has_own_names,
     is_frame,
     select_columns,
-    weights_of,
 )
 from rejoint.io.fit_notes import fit_notes
 from rejoint.io.model_file import SavedModel, write_model
@@ -39,9 +37,6 @@ from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import Records, drop_columns
 from rejoint.records.survey_design import WeightArguments, as_weight
 from rejoint.solver.result import FitResult
-
-#: Share of records below which a feature counts as never missing.
-RARELY_MISSING = 0.01
 
 
 @dataclass(eq=False, repr=False)
@@ -177,17 +172,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         policy = self.policy or DEFAULT_CLASSIFIER_POLICY
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         records, targets = read_records(self, X, y, weights, policy)
-        rng, count = generator(self.random_state), len(targets.variables)
         with Progress(self.progress) as report:
-            fitted = fit_classifier(
-                records, count, self.rank, self.solver, self.smooth, policy, rng, report
-            )
-        there = find_always_there(records, count)
-        ensemble = LabelEnsemble(
-            fitted.members, count, fitted.weights, there, policy.missing_limits
-        )
-        self._keep(fitted.result.pmf, ensemble, targets.classes)
-        self.result_: FitResult = fitted.result
+            ensemble, result = fit_classifier(records, len(targets.variables), self, policy, report)
+        self._keep(result.pmf, ensemble, targets.classes)
+        self.result_: FitResult = result
         self._notes = fit_notes(self.result_, records=records, target=list(self.target_names_))
         if self.result_.interrupted:
             raise FitInterrupted(self.result_)
@@ -420,13 +408,6 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def find_always_there(records: Records, targets: int) -> IntArray:
-    """Return the positions of the features that are (nearly) never missing."""
-    weight: FloatArray = weights_of(records)
-    missing = weight @ (records.codes[:, :-targets] < 0)
-    return np.flatnonzero(missing < RARELY_MISSING * weight.sum())
 
 
 def side_by_side(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
