@@ -452,10 +452,10 @@ def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     if rank <= most:
         return 3, f"Tables of three variables: they determine {classes}."
     filled = float(np.mean(triples.totals) / np.prod(shape[-4:]))
-    order = 4 if filled >= RECORDS_PER_CELL else 3
+    order, what = (4, "Tables of four") if filled >= RECORDS_PER_CELL else (3, "Tables of three")
     return order, (
-        f"Tables of {'four' if order == 4 else 'three'} variables: those of three are only known "
-        f"to determine {classes}, and those of four have {filled:.2g} records per cell."
+        f"{what} variables: those of three are only known to determine {classes}, and those of four "
+        f"have {filled:.2g} records per cell."
     )
 
 
