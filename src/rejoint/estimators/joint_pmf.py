@@ -454,8 +454,8 @@ def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     filled = float(np.mean(triples.totals) / np.prod(shape[-4:]))
     order, what = (4, "Tables of four") if filled >= RECORDS_PER_CELL else (3, "Tables of three")
     return order, (
-        f"{what} variables: those of three are only known to determine {classes}, and those of four "
-        f"have {filled:.2g} records per cell."
+        f"{what} variables: those of three are only known to determine {classes}, and those of "
+        f"four have {filled:.2g} records per cell."
     )
 
 
