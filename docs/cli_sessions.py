@@ -28,7 +28,6 @@ SESSIONS = {
         "rejoint predict bronc.rejoint patients.csv --explain -o why.csv",
         "head -2 why.csv",
         'rejoint ask bronc.rejoint "P(bronc | smoke = yes, dysp)"',
-        'rejoint ask bronc.rejoint "P(smoke = yes | bronc = yes)"',
     ],
     "tables": [
         "rejoint tables patients.csv -o triples --order 3",

@@ -11,8 +11,8 @@ import pytest
 
 import rejoint as rj
 from rejoint import io
+from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.io.archive import ArchiveError, read_archive, write_archive
-from rejoint.pmf.label_ensemble import LabelEnsemble, LowRankMember
 
 
 def mixed_labels():
@@ -460,11 +460,11 @@ def test_what_is_inside_is_checked(tmp_path, members, words):
         rj.load(path)
 
 
-def target_model():
-    """A classifier of one member over the domain of the other models."""
+def saved_classifier():
+    """The file of a classifier of one member over the domain of the other models."""
     pmf = random_pmf(mixed_labels())
-    ensemble = LabelEnsemble([LowRankMember(pmf, 2)], np.ones((3, 1)), np.array([0, 2]), [0.5])
-    return rj.TargetModel(pmf, ensemble, pmf.domain.names[-2:])
+    ensemble = LabelEnsemble([pmf], 2, np.ones((3, 1)), np.array([0, 2]), [0.5])
+    return pmf.to_saved()._replace(ensemble=ensemble.to_saved())
 
 
 WRONG_ENSEMBLES = [
@@ -505,7 +505,7 @@ WRONG_ENSEMBLES = [
 )
 def test_an_ensemble_in_json_is_checked(tmp_path, change, words):
     path = tmp_path / "model.json"
-    target_model().save(path)
+    rj.io.write_model(path, saved_classifier())
     plain = json.loads(path.read_text(encoding="utf-8"))
     plain["ensemble"] = plain["ensemble"] | change if isinstance(change, dict) else change
     path.write_text(json.dumps(plain))
@@ -515,7 +515,7 @@ def test_an_ensemble_in_json_is_checked(tmp_path, change, words):
 
 def test_numbers_of_members_are_checked(tmp_path):
     path = tmp_path / "model.json"
-    target_model().save(path)
+    rj.io.write_model(path, saved_classifier())
     plain = json.loads(path.read_text(encoding="utf-8"))
     plain["ensemble"]["members"][0]["weights"][0] += 0.1
     path.write_text(json.dumps(plain))
@@ -526,7 +526,7 @@ def test_numbers_of_members_are_checked(tmp_path):
 @pytest.mark.parametrize(("change", "words"), WRONG_ENSEMBLES)
 def test_an_ensemble_in_an_archive_is_checked(tmp_path, change, words):
     path = tmp_path / "model.rejoint"
-    target_model().save(path)
+    rj.io.write_model(path, saved_classifier())
     with zipfile.ZipFile(path) as archive:
         plain = json.loads(archive.read("meta.json"))["ensemble"]
     changed = plain | change if isinstance(change, dict) else change
@@ -550,7 +550,7 @@ def test_an_ensemble_in_an_archive_is_checked(tmp_path, change, words):
 )
 def test_members_in_an_archive_are_checked(tmp_path, member, words):
     path = tmp_path / "model.rejoint"
-    target_model().save(path)
+    rj.io.write_model(path, saved_classifier())
     rewrite(path, member_0=member)
     with pytest.raises(ValueError, match=words):
         rj.load(path)

@@ -21,10 +21,10 @@ OUTER = ("estimators", "identifiability", "population", "datasets", "explorer", 
 
 #: Public names that offer what a later layer does, and import it when called.
 LATER = {
+    ("rejoint.io.load", "load"),
     ("rejoint.marginals.marginals", "Marginals.read"),
     ("rejoint.pmf.pmf", "LowRankPMF.reduce"),
     ("rejoint.pmf.pmf", "LowRankPMF.ambiguity"),
-    ("rejoint.pmf.target_model", "load"),
     ("rejoint.solver.result", "FitResult.ambiguity"),
 }
 

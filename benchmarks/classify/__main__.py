@@ -74,7 +74,7 @@ def measure(method, X, y, parts) -> dict[str, float]:  # type: ignore[no-untyped
         found = model.classes_[shares.argmax(axis=1)]
         more = {
             "log_loss": float(log_loss(y[test], shares, labels=model.classes_)),
-            "models": len(model.model_.ensemble.members),
+            "models": len(model.ensemble_.members),
             "rank": model.rank_,
         }
     else:

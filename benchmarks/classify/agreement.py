@@ -45,7 +45,7 @@ def differences(frame: pd.DataFrame) -> list[float]:
         by_command = [[row[f"label={label}"] for label in model.classes_] for row in told]
         by_file = rj.load(file).predict_proba(frame)
         some = np.random.default_rng(0).choice(len(frame), min(QUESTIONS, len(frame)), False)
-        records = rj.Records.of(frame.drop(columns="label"), domain=model.model_.features)
+        records = rj.Records.of(frame.drop(columns="label"), domain=model.ensemble_.features)
         seen = [
             {n: x for n, x in row.items() if x is not None} for row in records.take(some).rows()
         ]
@@ -59,7 +59,7 @@ def differences(frame: pd.DataFrame) -> list[float]:
         for a, b in (
             (by_command, shares),
             (by_file, shares),
-            (by_question, shares[some]),
+            (by_question, by_joint),
             (by_joint, shares[some]),
         )
     ]

@@ -40,7 +40,7 @@ def speed() -> None:
     ).fit(X[some], y[some, None])
     print(f"{ROWS:,} rows x {COLUMNS} columns of {LEVELS} levels, {RANK} classes")
     rates = []
-    members = len(ours.model_.ensemble.members)
+    members = len(ours.ensemble_.members)
     for name, call in (
         ("StepMix.predict_Y", lambda: theirs.predict_Y(X)),
         ("JointClassifier, one model", lambda: one.predict(X)),

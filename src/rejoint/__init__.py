@@ -40,9 +40,10 @@ if TYPE_CHECKING:
     from rejoint.factorization import AllTables
     from rejoint.factorization.factorize import factorize
     from rejoint.factorization.reduce import Reduction
+    from rejoint.io.load import load
     from rejoint.language import QueryError
     from rejoint.marginals import Marginals
-    from rejoint.pmf import Answer, LowRankPMF, Mode, TargetModel, load
+    from rejoint.pmf import Answer, LowRankPMF, Mode
     from rejoint.population.rake import Raked, rake
     from rejoint.population.synthesize import Synthesis, synthesize
     from rejoint.queries import ZeroEvidenceError
@@ -76,7 +77,6 @@ _HOMES: dict[str, str | None] = {
     "Scan": "records",
     "SparseRecords": "records",
     "Synthesis": "population",
-    "TargetModel": "pmf",
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
     "datasets": None,
@@ -88,7 +88,7 @@ _HOMES: dict[str, str | None] = {
     "factorize": "factorization",
     "identifiability": None,
     "io": None,
-    "load": "pmf",
+    "load": "io.load",
     "metrics": None,
     "plots": None,
     "pmf": None,
@@ -125,7 +125,6 @@ __all__ = [
     "Scan",
     "SparseRecords",
     "Synthesis",
-    "TargetModel",
     "Variable",
     "ZeroEvidenceError",
     "datasets",

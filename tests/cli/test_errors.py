@@ -144,7 +144,7 @@ def test_bugs_keep_their_traceback_and_so_do_errors_on_request(run, monkeypatch)
     monkeypatch.setenv("REJOINT_TRACEBACK", "1")
     assert isinstance(run("ask", "nowhere.rejoint", "P(a)").exception, FileNotFoundError)
     monkeypatch.delenv("REJOINT_TRACEBACK")
-    monkeypatch.setattr("rejoint.cli.ask.load_answerer", lambda path: 1 / 0)
+    monkeypatch.setattr("rejoint.cli.ask.load", lambda path: 1 / 0)
     assert isinstance(run("ask", "nowhere.rejoint", "P(a)").exception, ZeroDivisionError)
 
 

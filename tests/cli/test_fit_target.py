@@ -60,7 +60,7 @@ def test_the_file_predicts_what_the_classifier_predicts(run, world):
     assert model.pmf_.domain["income"].kind == "binned"
     assert len(model.pmf_.domain["income"]) == 30  # three times the root, of 120 rows
     loaded = rj.load(world / "votes.rejoint")
-    assert loaded.pmf.domain == model.pmf_.domain
+    assert loaded.pmf_.domain == model.pmf_.domain
     expected = model.predict_proba(frame)
     found = shares_of(run, "votes.rejoint", "survey.csv", "votes", model.classes_)
     assert np.abs(found - expected).max() < 1e-12
@@ -86,7 +86,7 @@ def test_declared_columns_and_weights(run, world):
     assert told["target"] == ["votes"]
     assert told["records"] == frame["n"].sum()
     assert told["models"] >= 2
-    domain = rj.load(world / "weighted.rejoint").pmf.domain
+    domain = rj.load(world / "weighted.rejoint").pmf_.domain
     assert domain.names == ("town", "age", "income", "children", "votes")
     assert domain["town"].levels == ("Ulm", "Bonn 2", "Köln", "Trier")
     assert domain["children"].kind == "ordinal"
@@ -129,11 +129,11 @@ def test_other_columns_are_the_joint_models(run, world):
     done = run("predict", "lung.rejoint", "patients.csv", "--target", "smoke", "--all", "--json")
     assert "Remark: smoke is predicted by the joint model" in done.stderr
     model = rj.load(world / "lung.rejoint")
-    records = rj.read(world / "patients.csv", domain=model.pmf.domain)
+    records = rj.read(world / "patients.csv", domain=model.pmf_.domain)
     row = next(records.rows())
     seen = {n: x for n, x in row.items() if x is not None and n != "smoke"}
     first = json.loads(done.stdout.splitlines()[0])
-    assert first["smoke=yes"] == pytest.approx(model.pmf.prob({"smoke": "yes"}, seen), abs=1e-12)
+    assert first["smoke=yes"] == pytest.approx(model.pmf_.prob({"smoke": "yes"}, seen), abs=1e-12)
 
 
 def test_other_commands_use_the_joint_model(run, world):
@@ -149,19 +149,19 @@ def test_other_commands_use_the_joint_model(run, world):
 
 
 def test_ctrl_c_keeps_what_is_trained(run, world, monkeypatch):
-    step, taken = label_likelihood.step, []
+    objective, taken = label_likelihood.objective, []
 
     def press(*parts):
         taken.append(parts)
         if len(taken) == 100:
             raise KeyboardInterrupt
-        return step(*parts)
+        return objective(*parts)
 
-    monkeypatch.setattr(label_likelihood, "step", press)
+    monkeypatch.setattr(label_likelihood, "objective", press)
     done = run("fit-target", "patients.csv", "--target", "lung", "-o", "cut.rejoint", "--rank", 2)
     assert done.exit_code == 3, done.stderr
     assert "Ended by Ctrl-C: the best model so far is in cut.rejoint." in done.stderr
-    assert isinstance(rj.load(world / "cut.rejoint"), rj.TargetModel)
+    assert isinstance(rj.load(world / "cut.rejoint"), rj.JointClassifier)
     assert run("predict", "cut.rejoint", "patients.csv").exit_code == 0
 
 

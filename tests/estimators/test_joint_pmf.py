@@ -118,7 +118,7 @@ def test_order_follows_the_rank():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, size=(60, 5))
     few.fit(X)
-    assert "would have" in few.result_.choice
+    assert "records per cell" in few.result_.choice
     assert all(len(names) == 3 for names in few.result_.misfits)
     many = clone(few).fit(rng.integers(0, 2, size=(1000, 5)))
     assert many.result_.choice.startswith("Tables of four variables: those of three are only")

@@ -35,10 +35,11 @@ export function answers([doc, questions]) {
   });
 }
 
-/** What each feature contributes to a label of a target. */
-export function reasons([doc, pieces, target, label]) {
-  const { parts, ...whole } = new Beliefs(readModel(doc), new Map(pieces)).contributions(target, label);
-  return { parts: [...parts], ...whole };
+/** What the models of a classifier predict of a variable. */
+export function predictions([doc, pieces]) {
+  const model = readModel(doc);
+  const beliefs = new Beliefs(model, new Map(pieces));
+  return model.variables.map((_, n) => beliefs.prediction(n));
 }
 
 /** What the bars of every variable rest on. */

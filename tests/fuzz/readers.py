@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 import rejoint as rj
 from rejoint.cli import COMMANDS, main
-from rejoint.pmf.label_ensemble import LabelEnsemble, LowRankMember
+from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 
 from .mutate import mutate_archive, mutate_bytes, mutate_json
 
@@ -186,8 +186,8 @@ class Models:
         factors = [rng.dirichlet(np.ones(levels), size=2).T for levels in domain.shape]
         pmf = rj.LowRankPMF([0.25, 0.75], factors, domain)
         drawn = rj.LowRankPMF(pmf.weights, factors, domain, [pmf, pmf.sorted(), pmf])
-        members = [LowRankMember(pmf, 1), LowRankMember(pmf.sorted(), 1)]
-        ensemble = LabelEnsemble(members, np.full((3, 2), 0.5), np.array([1]), [0.5])
+        members = [pmf, pmf.sorted()]
+        ensemble = LabelEnsemble(members, 1, np.full((3, 2), 0.5), np.array([1]), [0.5])
         cells = {
             ("text", "n"): [[3.0, np.nan, 4.0], [np.nan, 7.0, 1.0]],
             ("n", "age"): [[0.5, 0]] * 3,
@@ -210,9 +210,10 @@ class Models:
         }
         found = []
         with tempfile.TemporaryDirectory() as folder:
-            for model in (told, drawn, pmf, rj.TargetModel(pmf, ensemble, ["age"])):
+            saved = [model.to_saved(notes) for model in (told, drawn, pmf)]
+            for contents in (*saved, saved[-1]._replace(ensemble=ensemble.to_saved())):
                 for name in ("a.rejoint", "a.json"):
-                    model.save(Path(folder, name), notes=notes)
+                    rj.io.write_model(Path(folder, name), contents)
                     found.append(Path(folder, name).read_bytes())
         return found
 
@@ -233,9 +234,10 @@ class Models:
         except ValueError as error:
             return refuse(error)
         pmf = model
-        if isinstance(model, rj.TargetModel):
-            pmf = model.pmf
-            for shares in model.shares(np.full((1, len(model.features)), -1, dtype=np.int16)):
+        if isinstance(model, rj.JointClassifier):
+            pmf, ensemble = model.pmf_, model.ensemble_
+            nothing = np.full((1, len(ensemble.features)), -1, dtype=np.int16)
+            for shares in ensemble.probabilities(nothing):
                 assert abs(shares.sum() - 1.0) < 1e-5
         for each in (pmf, *pmf.draws):
             assert abs(each.marginal([each.domain.names[0]]).sum() - 1.0) < 1e-6

@@ -7,7 +7,7 @@ import numpy as np
 
 from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import load_answerer
+from rejoint.cli.options import load
 from rejoint.cli.output import echo_json, record_rows, to_plain, write_rows
 from rejoint.pmf.answer import Answer
 from rejoint.records.files import read_stdin
@@ -53,17 +53,16 @@ def command(
 
     What is asked stands left of the bar, what is given right of it: P(a, b | c = x, d in {y, z},
     not e = w, age >= 40). Quote names and labels that are not plain words. Without a QUESTION, each
-    line of stdin is one. For a file of `fit-target`, the models that predict its target answer P, E
-    and argmax of the target given single levels; the joint model answers everything else, and says
-    so. For a file of `fit`, P and E are the best of what the records say and what the model says,
-    with both beside the answer: the file has tables of one and two variables, or the records
-    (`fit --keep-records`). The model alone answers everything else. For a file of `fit-tables`,
-    each answer states its basis: published, implied, identified, or open, with the range over all
-    joints with these tables.
+    line of stdin is one. For a file of `fit-target`, the joint model answers; `predict` uses the
+    models that predict its target. For a file of `fit`, P and E are the best of what the records
+    say and what the model says, with both beside the answer: the file has tables of one and two
+    variables, or the records (`fit --keep-records`). The model alone answers everything else. For a
+    file of `fit-tables`, each answer states its basis: published, implied, identified, or open,
+    with the range over all joints with these tables.
     """
     if not questions and model == "-":
         raise click.UsageError("The model comes from stdin: give the question as an argument.")
-    answerer, _ = load_answerer(model)
+    pmf = load(model)
     lines = read_stdin().decode(errors="replace").splitlines() if not questions else ()
     asked = [text for text in (*questions, *lines) if text.strip()]
     if not asked:
@@ -73,7 +72,7 @@ def command(
     if output and len(asked) > 1:
         raise click.UsageError("-o needs exactly one question.")
     how: dict[str, Any] = {"bits": bits, "level": level, "random_state": seed}
-    answers = [answerer.ask(text, **how) for text in asked]
+    answers = [pmf.ask(text, **how) for text in asked]
     if output:
         _write(answers[0], output)
     elif as_json:

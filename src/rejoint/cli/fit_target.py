@@ -9,10 +9,9 @@ from rejoint.cli.group import keep_best
 from rejoint.cli.options import DataReader, source_name, split_names
 from rejoint.cli.output import check_output, end_fit, show_columns
 from rejoint.estimators.classifier.classifier_policy import DEFAULT_CLASSIFIER_POLICY
+from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.explorer.document import pair_fit
 from rejoint.io.fit_notes import fit_notes
-from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel
 from rejoint.records.frames import Frame
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
@@ -54,8 +53,7 @@ def command(
     """Learn to predict a column from the others, which may have missing values.
 
     Models are trained to predict the column, and averaged with weights by held-out labels. The file
-    has all of them, and a joint model of all columns. `predict` and `ask` use the average for the
-    probability of the column given single levels of others, and the joint for all other questions.
+    has all of them, and a joint model of all columns. `predict` uses the average, `ask` the joint.
     Columns of many distinct numbers are cut into 3 sqrt(n) quantile bins for n records, at most
     192, unless --bins says otherwise. Ctrl-C ends the fit and keeps what has been trained so far
     (exit code 3).
@@ -66,7 +64,7 @@ def command(
     show_columns(records, data)
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
     asked["smooth"] = "auto" if smooth is None else smooth
-    model, result = _fit(records, names, asked)
+    ensemble, result = _fit(records, names, asked)
     notes = fit_notes(
         result,
         records=records,
@@ -75,14 +73,14 @@ def command(
         target=names,
         fit=pair_fit(result.pmf, records),
     )
-    end_fit(output, model, result, notes, draws=draws, as_json=as_json)
+    how: dict[str, Any] = {"draws": draws, "as_json": as_json, "ensemble": ensemble}
+    end_fit(output, result.pmf, result, notes, **how)
 
 
 def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Records:
     """Return features and labels as JointClassifier reads them from a frame."""
     # scikit-learn takes a second to import, which other commands need not wait for.
     from rejoint.estimators.classifier import features as classifier_input
-    from rejoint.estimators.classifier.joint_classifier import join
 
     frame, weights = reader.frame(data), reader.weights()
     known = frame.names or ()
@@ -104,16 +102,16 @@ def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Recor
     policy = DEFAULT_CLASSIFIER_POLICY if solver == "auto" else None
     features, used = classifier_input.make_records(table, weights, policy=policy, **declared)
     targets = classifier_input.read_targets(labels, features.names, used)
-    return join(features, targets.variables, targets.codes[used > 0])
+    return classifier_input.join(features, targets)
 
 
 def _fit(
     records: Records, names: list[str], asked: dict[str, Any]
-) -> tuple[LowRankPMF | TargetModel, FitResult]:
-    """Return the model and the fit; after Ctrl-C what there is of them, or the joint alone."""
+) -> tuple[LabelEnsemble | None, FitResult]:
+    """Return the models and the fit; after Ctrl-C what there is of them, or the joint alone."""
     # As above.
     from rejoint.estimators.classifier.joint_classifier import JointClassifier
 
     classifier = JointClassifier(**asked)
     result = keep_best(lambda: classifier.fit(records, names).result_)
-    return getattr(classifier, "model_", result.pmf), result
+    return getattr(classifier, "ensemble_", None), result

@@ -8,7 +8,7 @@ import numpy as np
 
 from rejoint.cli import options
 from rejoint.cli.group import echo, in_options
-from rejoint.cli.options import DataReader, TableReader, load_answerer, origin, split_names
+from rejoint.cli.options import DataReader, TableReader, load_predictor, origin, split_names
 from rejoint.cli.output import (
     echo_json,
     format_classes,
@@ -22,7 +22,6 @@ from rejoint.io.fit_notes import FIT_TEXTS
 from rejoint.marginals.marginals import Marginals
 from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.text import class_titles, clean_label, plural
 
@@ -58,8 +57,7 @@ def command(
 
     Without --data or --tables the tables are those that were compared when it was fitted.
     """
-    answerer, notes = load_answerer(model)
-    pmf = joint_of(answerer)
+    pmf, ensemble, notes = load_predictor(model)
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
     records = None if data is None else reader.read(data, pmf.domain)
@@ -70,11 +68,11 @@ def command(
         echo_json(_plain(pmf, shown, notes, fit))
         return
     _show_head(pmf, model, notes)
-    if isinstance(answerer, TargetModel):
-        members, names = answerer.ensemble.members, ", ".join(answerer.targets)
+    if ensemble is not None:
+        members, names = len(ensemble.members), ", ".join(ensemble.targets.names)
         echo(
-            f"To predict {names}: {plural(len(members), 'model')}. The joint model, which is shown "
-            "here, answers all other questions."
+            f"To predict {names}: {plural(members, 'model')}. The joint model, which is shown "
+            "here, answers questions."
         )
     echo()
     _show_profiles(pmf, shown, notes)

@@ -11,6 +11,7 @@ import click
 
 from rejoint.cli.output import spreadsheet_option
 from rejoint.domain.domain import Domain
+from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedModel, read_open, read_saved
 from rejoint.marginals.folder import find_folder
@@ -20,7 +21,6 @@ from rejoint.marginals.read.interpret import Reading
 from rejoint.marginals.read.table_files import TableFiles, read_files
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel, of_saved
 from rejoint.records.delimited import numbers_of
 from rejoint.records.discover import MISSING
 from rejoint.records.files import read_stdin
@@ -569,11 +569,12 @@ def load(path: str) -> LowRankPMF:
     return load_with_notes(path)[0]
 
 
-def load_answerer(path: str) -> tuple[LowRankPMF | TargetModel, Mapping[str, Any]]:
-    """Read the model that answers questions, with those that predict targets if there are any."""
+def load_predictor(path: str) -> tuple[LowRankPMF, LabelEnsemble | None, Mapping[str, Any]]:
+    """Read a joint model, the models that predict targets if there are any, and notes."""
     saved = load_saved(path)
     note_estimator(saved, path)
-    return of_saved(saved), saved.notes
+    ensemble = saved.ensemble and LabelEnsemble.of_saved(saved.ensemble, saved.domain)
+    return LowRankPMF.of_saved(saved), ensemble, saved.notes
 
 
 ESTIMATORS = {

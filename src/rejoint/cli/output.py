@@ -17,12 +17,12 @@ from typing import IO, Any
 import click
 
 from rejoint.cli.group import echo, in_options, is_ended
+from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.io.atomic import atomic_file, name_if_full, resolve_target
 from rejoint.io.model_file import SIGNATURE, SavedModel, write_open
 from rejoint.messages import join_messages
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.text import clean_label, clean_text, format_bytes, format_number, plural
@@ -159,28 +159,31 @@ def write_saved(output: str, saved: SavedModel) -> int:
 
 def end_fit(
     output: str,
-    model: LowRankPMF | TargetModel,
+    pmf: LowRankPMF,
     result: FitResult,
     notes: Mapping[str, Any],
     *,
     draws: bool,
     as_json: bool,
+    ensemble: LabelEnsemble | None = None,
 ) -> None:
     """Write the model of a fit; report what was chosen, how it ended and what was written."""
-    pmf = joint_of(model)
     echo(in_options(join_messages([result.choice, result.stop, result.agreement], "\n")), err=True)
-    room = write_saved(output, model.to_saved(to_plain(notes), draws=draws))
+    saved = pmf.to_saved(to_plain(notes), draws=draws)
+    room = write_saved(
+        output, saved._replace(ensemble=None if ensemble is None else ensemble.to_saved())
+    )
     kept = len(pmf.draws) if draws else 0
     if as_json:
         size = Layout(pmf.domain.shape).parameters(pmf.rank)
         found = {"rank": pmf.rank, "parameters": size, "draws": kept}
-        if isinstance(model, TargetModel):
-            found["models"] = len(model.ensemble.members)
+        if ensemble is not None:
+            found["models"] = len(ensemble.members)
         echo_json({"model": output, "bytes": room, **found, **notes})
     parts = [format_classes(pmf.rank)]
-    if isinstance(model, TargetModel):
-        count = plural(len(model.ensemble.members), "model")
-        parts = [f"{count} to predict {', '.join(model.targets)}; joint of {parts[0]}"]
+    if ensemble is not None:
+        count, names = plural(len(ensemble.members), "model"), ", ".join(ensemble.targets.names)
+        parts = [f"{count} to predict {names}; joint of {parts[0]}"]
     if kept:
         parts.append(plural(kept, "posterior draw"))
     if pmf.counts is not None:

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import DataReader, load_answerer, split_names
+from rejoint.cli.options import DataReader, load_predictor, split_names
 from rejoint.cli.output import to_plain, write_rows
 from rejoint.cli.raw_table import read_raw
+from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.estimators.imputer.fill import level_probabilities
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.text import plural
 
@@ -62,8 +62,7 @@ def command(
     the label predicted, and `baseline` has the log-odds with all columns missing: together they are
     the log-odds of the prediction.
     """
-    answerer, notes = load_answerer(model)
-    pmf = joint_of(answerer)
+    pmf, ensemble, notes = load_predictor(model)
     targets = split_names([target]) if target else notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")
@@ -72,14 +71,14 @@ def command(
     assert raw.records is not None
     head, columns = ([*raw.names], [*raw.columns]) if keep else ([], [])
     for n in places:
-        table = _label_shares(answerer, raw.records, n)
+        table = _label_shares(ensemble, raw.records, n)
         if table is None:
             table = level_probabilities(pmf, raw.records.codes, n)
         names, found = _answers(pmf, n, table, every)
         head += names
         columns += found
         if explain:
-            names, found = _explained(answerer, raw.records, n)
+            names, found = _explained(ensemble, raw.records, n)
             head += names
             columns += found
         _judge(pmf, raw.records, n, table)
@@ -87,32 +86,33 @@ def command(
 
 
 def _label_shares(
-    model: LowRankPMF | TargetModel, records: Records, n: int
+    ensemble: LabelEnsemble | None, records: Records, n: int
 ) -> NDArray[np.float64] | None:
     """Probabilities by the models that were trained to predict a variable; None if none were."""
-    if not isinstance(model, TargetModel):
+    if ensemble is None:
         return None
-    name, first = model.pmf.domain.names[n], len(model.features)
-    if name in model.targets:
-        return model.shares(records.codes[:, :first])[n - first]
+    first = len(ensemble.features)
+    if n >= first:
+        return ensemble.probabilities(records.codes[:, :first])[n - first]
     remark(
-        f"{name} is predicted by the joint model: the models of this file predict "
-        f"{', '.join(model.targets)}."
+        f"{records.names[n]} is predicted by the joint model: the models of this file predict "
+        f"{', '.join(ensemble.targets.names)}."
     )
     return None
 
 
 def _explained(
-    model: LowRankPMF | TargetModel, records: Records, n: int
+    ensemble: LabelEnsemble | None, records: Records, n: int
 ) -> tuple[list[str], list[Any]]:
     """What each feature contributes to the label predicted."""
-    if not isinstance(model, TargetModel) or records.names[n] not in model.targets:
+    name = records.names[n]
+    if ensemble is None or name not in ensemble.targets:
         raise click.UsageError(
-            f"--explain: {records.names[n]} is not predicted by a model that was trained for it. "
+            f"--explain: {name} is not predicted by a model that was trained for it. "
             "Make one with `rejoint fit-target`."
         )
-    name, features = records.names[n], model.features.names
-    reasons = model.explain_codes(records.codes[:, : len(features)], target=name)
+    features = ensemble.features.names
+    reasons = ensemble.explain(records.codes[:, : len(features)], target=name)
     parts = [dict((c.feature, c.log_odds) for c in why.contributions) for why in reasons]
     columns = [[why.baseline for why in reasons]]
     columns += [[part.get(feature, 0.0) for part in parts] for feature in features]

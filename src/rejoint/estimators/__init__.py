@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 from rejoint.text import cite
 
 if TYPE_CHECKING:
-    from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
-    from rejoint.estimators.classifier.joint_classifier import JointClassifier
-    from rejoint.estimators.imputer.joint_imputer import JointImputer
-    from rejoint.estimators.imputer.pool import PooledEstimate, pool
-    from rejoint.estimators.joint_pmf import JointPMF
-    from rejoint.estimators.recommender.joint_recommender import JointRecommender
-    from rejoint.estimators.recommender.traits import TraitPolicy
+    from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy as ClassifierPolicy
+    from rejoint.estimators.classifier.joint_classifier import JointClassifier as JointClassifier
+    from rejoint.estimators.imputer.joint_imputer import JointImputer as JointImputer
+    from rejoint.estimators.imputer.pool import PooledEstimate as PooledEstimate
+    from rejoint.estimators.imputer.pool import pool as pool
+    from rejoint.estimators.joint_pmf import JointPMF as JointPMF
+    from rejoint.estimators.recommender.joint_recommender import (
+        JointRecommender as JointRecommender,
+    )
+    from rejoint.estimators.recommender.traits import TraitPolicy as TraitPolicy
 
 _HOMES = {
     "ClassifierPolicy": "classifier.classifier_policy",
@@ -33,16 +36,7 @@ _HOMES = {
     "pool": "imputer.pool",
 }
 
-__all__ = [
-    "ClassifierPolicy",
-    "JointClassifier",
-    "JointImputer",
-    "JointPMF",
-    "JointRecommender",
-    "PooledEstimate",
-    "TraitPolicy",
-    "pool",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
 """JointPMF: the joint probability of all columns, as a latent class model for scikit-learn."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import narwhals as nw
@@ -38,7 +38,6 @@ from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
-from rejoint.solver.search import OnInterrupt
 from rejoint.solver.session import Session
 from rejoint.text import cite, class_titles, plural
 
@@ -57,6 +56,7 @@ def has_partial_fit(estimator: Any) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Joint probability of all columns: a latent class model as a scikit-learn estimator.
 
@@ -128,41 +128,19 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     ((3,), (3, 2))
     """
 
-    pmf_: LowRankPMF
-    rank_: int
-    result_: FitResult
-    n_samples_seen_: float
-    n_features_in_: int
-
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        solver: Any = "auto",
-        order: int | Literal["auto"] = "auto",
-        n_init: int = 5,
-        random_state: Any = None,
-        smooth: Smooth = "auto",
-        kinds: Mapping[Any, Kind] | None = None,
-        levels: Mapping[Any, Sequence[Level]] | None = None,
-        bins: Bins = None,
-        agreement: bool = True,
-        blocks: Literal["auto"] | bool | Sequence[Sequence[Any]] = "auto",
-        not_applicable: NotApplicable = "auto",
-        missing_level: Sequence[Any] = (),
-    ) -> None:
-        self.rank = rank
-        self.solver = solver
-        self.order = order
-        self.n_init = n_init
-        self.random_state = random_state
-        self.smooth = smooth
-        self.kinds = kinds
-        self.levels = levels
-        self.bins = bins
-        self.agreement = agreement
-        self.blocks = blocks
-        self.not_applicable = not_applicable
-        self.missing_level = missing_level
+    rank: int | Literal["auto"] = "auto"
+    solver: Any = "auto"
+    order: int | Literal["auto"] = "auto"
+    n_init: int = 5
+    random_state: Any = None
+    smooth: Smooth = "auto"
+    kinds: Mapping[Any, Kind] | None = None
+    levels: Mapping[Any, Sequence[Level]] | None = None
+    bins: Bins = None
+    agreement: bool = True
+    blocks: Literal["auto"] | bool | Sequence[Sequence[Any]] = "auto"
+    not_applicable: NotApplicable = "auto"
+    missing_level: Sequence[Any] = ()
 
     def fit(
         self,
@@ -199,17 +177,13 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         records = read(self, X, weights, reset=True)
-        result = fit_joint(
-            records,
-            self.rank,
-            self.solver,
-            self.n_init,
-            self.random_state,
-            self.order,
-            self.smooth,
-            self.agreement,
-            self.blocks,
-        )
+        how: dict[str, Any] = {
+            "smooth": self.smooth,
+            "agreement": self.agreement,
+            "blocks": self.blocks,
+        }
+        seed = self.random_state
+        result = fit_joint(records, self.rank, self.solver, self.n_init, seed, self.order, **how)
         return self._keep(result, float(weights_of(records).sum()))
 
     @available_if(has_partial_fit)  # type: ignore[untyped-decorator]
@@ -415,10 +389,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return float(price(mass) * free - 2.0 * log_likelihood(self.pmf_.representative, records))
 
     def _keep(self, result: FitResult, mass: float) -> Self:
-        self.result_ = result
-        self.pmf_ = result.pmf
-        self.rank_ = result.pmf.rank
-        self.n_samples_seen_ = mass
+        self.result_: FitResult = result
+        self.pmf_: LowRankPMF = result.pmf
+        self.rank_, self.n_samples_seen_ = result.pmf.rank, mass
         self.__dict__.pop("_partial", None)
         return self
 
@@ -433,36 +406,34 @@ def fit_joint(
     n_init: int,
     random_state: Any,
     order: int | Literal["auto"] = "auto",
+    *,
     smooth: Smooth = "auto",
-    agreement: bool = True,
-    blocks: Any = False,
-    on_interrupt: OnInterrupt = "raise",
+    **how: Any,
 ) -> FitResult:
     """Fit to the records, or to tables counted of them, as the solver asks."""
     rng = generator(random_state)
-    common: dict[str, Any] = {"n_init": n_init, "on_interrupt": on_interrupt, "random_state": rng}
+    common: dict[str, Any] = {"n_init": n_init, "random_state": rng}
     if is_for_records(solver):
-        return estimate(
-            records, rank, solver, smooth=smooth, agreement=agreement, blocks=blocks, **common
-        )
+        how = {"blocks": False, **how, "smooth": smooth}
+        return estimate(records, rank, solver, **how, **common)
     if smooth is not False and smooth != "auto":
         raise ValueError(
             f"smooth={cite(smooth)} needs the records, which solver={cite(solver)} does not use: "
             "use 'auto', 'ml', 'map' or 'bayes', or smooth=False."
         )
-    said = []
+    choices = []
     if rank == "auto":
         selection = select(records, random_state=rng)
-        rank, said = selection.rank, [selection.words]
+        rank, choices = selection.rank, [selection.words]
     if order == "auto":
         order, why = choose_order(records, rank)
-        said.append(why)
-    tables = count_filled(records, order)
-    result = factorize(tables, rank, solver, weighting="count", **common)
-    value = log_likelihood(result.pmf, records)
+        choices.append(why)
+    common["on_interrupt"] = how.get("on_interrupt", "raise")
+    result = factorize(count_filled(records, order), rank, solver, weighting="count", **common)
     if records.design is not None:
-        said.append(records.design.text)
-    return replace(result, choice=" ".join(said), log_likelihood=value)
+        choices.append(records.design.text)
+    value = log_likelihood(result.pmf, records)
+    return replace(result, choice=" ".join(choices), log_likelihood=value)
 
 
 def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
@@ -470,39 +441,21 @@ def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
 
     Pairs never determine the hidden classes; larger tables say more about them but hold fewer
     records in each cell.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> choose_order(rj.datasets.asia().sample(100, random_state=0), 2)[0]
-    3
     """
     shape = sorted(records.domain.shape)
     if len(shape) < 4:
-        order = len(shape)
-        return order, f"Tables of all {plural(order, 'variable')}." if order > 1 else "One table."
+        return len(shape), f"One table of all {plural(len(shape), 'variable')}."
     triples = count_filled(records, 3)
     subtables = Subtables(make_problem(triples, "equal"))
-    carried = max(subtables.largest_rank(pairs=pairs) for pairs in (False, True))
-    if rank <= carried:
-        return (
-            3,
-            f"Tables of three variables: they determine {plural(carried, 'class', 'classes')}.",
-        )
-    cells = float(np.prod(shape[-4:]))
-    sparse = isinstance(records, SparseRecords)
-    present = records.codes.size if sparse else int(np.sum(np.asarray(records.codes) >= 0))
-    observed = present / max(len(records) * len(shape), 1)
-    filled = float(weights_of(records).sum()) * observed**4 / cells
-    if filled < RECORDS_PER_CELL:
-        return 3, (
-            f"Tables of three variables, although they are only known to determine "
-            f"{plural(carried, 'class', 'classes')}: those of four would have {filled:.2g} records "
-            "per cell."
-        )
-    return 4, (
-        f"Tables of four variables: those of three are only known to determine "
-        f"{plural(carried, 'class', 'classes')}, and these have {filled:.2g} records per cell."
+    most = max(subtables.largest_rank(pairs=pairs) for pairs in (False, True))
+    classes = plural(most, "class", "classes")
+    if rank <= most:
+        return 3, f"Tables of three variables: they determine {classes}."
+    filled = float(np.mean(triples.totals) / np.prod(shape[-4:]))
+    order, what = (4, "Tables of four") if filled >= RECORDS_PER_CELL else (3, "Tables of three")
+    return order, (
+        f"{what} variables: those of three are only known to determine {classes}, and those of "
+        f"four have {filled:.2g} records per cell."
     )
 
 
@@ -516,8 +469,7 @@ def count_filled(records: BaseRecords, order: int) -> Marginals:
         f"{int((~there).sum()):,} of {plural(len(there), 'table')} of {plural(order, 'variable')} "
         "have no record with all of them: they are left out."
     )
-    kept = [subset for subset, full in zip(tables.subsets, there, strict=True) if full]
-    return Marginals.count(records, subsets=kept)
+    return Marginals.count(records, subsets=[tables.subsets[k] for k in np.flatnonzero(there)])
 
 
 def log_likelihood(pmf: LowRankPMF, records: BaseRecords) -> float:

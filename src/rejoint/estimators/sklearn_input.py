@@ -104,12 +104,6 @@ def drop_weightless(X: Any, weights: WeightArguments) -> tuple[Any, WeightArgume
     """Drop the rows of weight zero, so that levels which occur in these alone are not read.
 
     Also return the weights of the rest, and the weight of each row of X as it was given.
-
-    Examples
-    --------
-    >>> kept, weights, raw = drop_weightless({"a": ["x", "y"]}, WeightArguments([2.0, 0.0]))
-    >>> kept.columns, weights.sample_weight, raw
-    ([['x']], array([2.]), array([2., 0.]))
     """
     frame = take_apart(X)
     if not weights.given:
@@ -119,9 +113,8 @@ def drop_weightless(X: Any, weights: WeightArguments) -> tuple[Any, WeightArgume
     if len(rows) in (0, len(raw)):  # reading refuses records without any weight
         return X, weights, raw
     columns = [take_rows(column, rows) for column in frame.columns]
-    given = weights.given.items()
-    kept = {name: v if isinstance(v, str) else take_rows(np.asarray(v), rows) for name, v in given}
-    return Frame(name_columns(frame), columns, len(rows)), WeightArguments(**kept), raw
+    given = {k: v if isinstance(v, str) else np.asarray(v)[rows] for k, v in weights.given.items()}
+    return Frame(name_columns(frame), columns, len(rows)), WeightArguments(**given), raw
 
 
 def take_rows(column: Any, rows: IntArray) -> Any:

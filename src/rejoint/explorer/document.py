@@ -195,8 +195,7 @@ def document(
     target : str or list of str, optional
         The variable that the page takes for the target at first.
     ensemble : SavedEnsemble, optional
-        The models of a classifier, which answer what is asked of the targets given levels of other
-        variables; see :func:`plain_ensemble`.
+        The models of a classifier, which predict the targets; see :func:`plain_ensemble`.
     is_estimator : bool
         Whether the file is that of an imputer or a recommender, whose joint model this is.
     table_notes : list of dict, optional
@@ -365,9 +364,8 @@ def plain_ensemble(ensemble: SavedEnsemble) -> dict[str, Any]:
     of the other variables that are there. ``member_weights`` has a row for each kind of row, one
     after the other, with a number for each member: kind ``k`` are rows that miss a larger share of
     the variables at the positions ``always_there`` than ``k`` of the ``missing_limits``, and the
-    last kind are rows that miss everything. These models answer P, E and argmax of targets where
-    evidence leaves one level of each variable that is given; evidence under which all levels are as
-    likely counts as none. The page's own model answers all other questions, and says so. Where a
+    last kind are rows that miss everything. The *Target* view shows the prediction where evidence
+    is single levels of other variables; the page's own model answers everything else. Where a
     member holds a row impossible, its classes with the fewest zeros count, in proportion to the
     product of the other terms.
 

@@ -21,7 +21,6 @@ from rejoint.io.atomic import FileVersion
 from rejoint.io.fit_notes import FIT_TEXTS, records_behind
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import joint_of, of_saved
 from rejoint.records.records import Records
 
 
@@ -145,7 +144,7 @@ def open_model(path: str | PathLike[str]) -> Opened:
     """
     version = FileVersion(path)
     saved = io.read_saved(path)
-    pmf = joint_of(of_saved(saved))
+    pmf = LowRankPMF.of_saved(saved)
     told = [saved.notes.get(name) for name in FIT_TEXTS]
     story = " ".join(str(part) for part in told if part) or None
     return Opened(

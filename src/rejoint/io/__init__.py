@@ -3,6 +3,7 @@
 atomic      the one writer of files and folders, whole or not at all
 schema      what the JSON of a file must be
 archive     zip files of plain arrays and a JSON member
+load        what ``save`` wrote: a joint model or a fitted estimator
 model_file  models as archives (``.rejoint``) and as text (``.json``)
 saved_tables  the tables that a model was fitted to, as its file has them
 saved_counts  the counts beside answers, as a model's file has them

@@ -14,15 +14,11 @@ table_as_read      each of these tables beside what the model gives
 to_frame           Mode; tables as frames
 entropy            entropies and mutual information
 from_dense         an exact model of any dense joint; exact joins of classes
-target_model       TargetModel: a joint, and an ensemble that predicts some variables; load
-label_ensemble     LabelEnsemble: probabilities of labels, averaged over models
-label_explanation  LabelExplanation: what each feature contributes to a prediction
 """
 
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.draws import Draws, Interval, Posterior
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel, load
 from rejoint.pmf.to_frame import Mode
 
 __all__ = [
@@ -32,6 +28,4 @@ __all__ = [
     "LowRankPMF",
     "Mode",
     "Posterior",
-    "TargetModel",
-    "load",
 ]

@@ -28,13 +28,6 @@ class Coarsening:
         The bin of each level, for each feature.
     center : array (L,)
         Share of each level of each feature.
-
-    Examples
-    --------
-    >>> age = Variable("age", tuple(range(6)), "ordinal")
-    >>> joined = Coarsening.of([age], np.full(6, 1 / 6), 3, 0.0)
-    >>> joined.places[0], joined.apply(np.array([[5], [-1]], dtype=np.int8)).tolist()
-    (array([0, 0, 1, 1, 2, 2]), [[2], [-1]])
     """
 
     places: tuple[IntArray, ...]
@@ -105,15 +98,6 @@ class Design:
         Positions of the features that are numbers.
     rotation : array (D, D)
         From directions with a standard normal slope to slopes of the D columns of numbers.
-
-    Examples
-    --------
-    >>> age = Variable("age", (1, 2, 3), "ordinal")
-    >>> codes, weight = np.array([[0], [1], [2]], dtype=np.int8), np.ones(3)
-    >>> joined = Coarsening.of([age], np.full(3, 1 / 3), 8, 0.0)
-    >>> design = Design.of([age], joined, codes, weight, ClassifierPolicy())
-    >>> design.size, design.scores(np.array([[0.0], [0.0], [0.0], [1.0]])).ravel().round(2)
-    (4, array([-1.06,  0.  ,  1.06]))
     """
 
     layout: Layout
@@ -133,24 +117,21 @@ class Design:
         policy: ClassifierPolicy,
     ) -> "Design":
         """Make the design of features as a member sees them; ``codes`` are those of its bins."""
-        layout, shares = joined.layout, joined.shares
-        roots = tuple(
-            (slice(rows.start, rows.start + size), smooth_root(size, policy))
-            for n, variable in enumerate(features)
-            if variable.scale
-            for rows, size in [(layout.rows(n), layout.levels[n] - (variable.empty is not None))]
-        )
-        numbers, values = [], np.zeros(layout.size)
+        layout = joined.layout
+        roots, numbers, values = [], [], np.zeros(layout.size)
+        table = np.zeros((len(codes), 0))
         for n, variable in enumerate(features):
+            rows, has_empty = layout.rows(n), variable.empty is not None
+            if variable.scale:
+                size = layout.levels[n] - has_empty
+                roots.append((slice(rows.start, rows.start + size), smooth_root(size, policy)))
             standard = standard_values(variable, joined, n)
             if standard is not None:
-                values[layout.rows(n)] = standard
+                values[rows] = standard
                 numbers.append(n)
-        table = np.zeros((len(codes), len(numbers)))
-        for k, n in enumerate(numbers):
-            table[:, k] = np.append(values[layout.rows(n)], 0.0)[codes[:, n]]
-        rotation = whiten(table, weight)
-        return cls(layout, shares, roots, values, np.array(numbers, dtype=np.intp), rotation)
+                table = np.column_stack([table, np.append(standard, 0.0)[codes[:, n]]])
+        places, rotation = np.array(numbers, dtype=np.intp), whiten(table, weight)
+        return cls(layout, joined.shares, tuple(roots), values, places, rotation)
 
     @cached_property
     def places(self) -> IntArray:
@@ -192,15 +173,7 @@ class Design:
 
 
 def smooth_root(levels: int, policy: ClassifierPolicy) -> FloatArray:
-    """Root of the covariance of the scores of ordered levels: neighbors differ little.
-
-    Examples
-    --------
-    >>> root = smooth_root(5, ClassifierPolicy())
-    >>> correlation = np.corrcoef(root)
-    >>> bool(correlation[0, 1] > correlation[0, 2] > correlation[0, 4])
-    True
-    """
+    """Root of the covariance of the scores of ordered levels: neighbors differ little."""
     apart = np.diff(np.eye(levels), axis=0)
     precision = policy.level_precision * np.eye(levels)
     precision += levels * policy.difference_precision * apart.T @ apart
@@ -208,14 +181,7 @@ def smooth_root(levels: int, policy: ClassifierPolicy) -> FloatArray:
 
 
 def standard_values(variable: Variable, joined: Coarsening, n: int) -> FloatArray | None:
-    """Numbers of the bins of a feature, standardized; None where it has fewer than three numbers.
-
-    Examples
-    --------
-    >>> rank = Variable("rank", (1, 2, 3), "ordinal")
-    >>> standard_values(rank, Coarsening.of([rank], np.full(3, 1 / 3), 8, 0.0), 0).round(2)
-    array([-1.22,  0.  ,  1.22])
-    """
+    """Numbers of the bins of a feature, standardized; None where there are fewer than three."""
     if variable.kind != "binned" and not all(map(is_number, variable.values)):
         return None
     numbers = variable.numeric
@@ -236,11 +202,6 @@ def whiten(table: FloatArray, weight: FloatArray) -> FloatArray:
     """Matrix to slopes of standardized columns from slopes along uncorrelated directions.
 
     Directions in which records hardly differ are held back by the ridge ``D / n``.
-
-    Examples
-    --------
-    >>> whiten(np.array([[1.0], [-1.0]]), np.ones(2)).round(2)
-    array([[0.82]])
     """
     total, columns = float(weight.sum()), table.shape[1]
     if not columns:

@@ -1,6 +1,7 @@
 """JointClassifier: labels predicted from any of the features, by the joint model of both."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal, Self
 
@@ -9,51 +10,36 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint.arrays import Codes, FloatArray, IntArray
-from rejoint.domain.domain import Domain
-from rejoint.domain.variable import Variable
+from rejoint.arrays import Codes
 from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.classifier.classifier_policy import (
     DEFAULT_CLASSIFIER_POLICY,
     ClassifierPolicy,
 )
-from rejoint.estimators.classifier.features import (
-    check_target_undeclared,
-    label_weight,
-    read_features,
-    read_labels,
-    read_rows,
-    read_targets,
-    split_targets,
-    take_targets,
-    weight_of,
-)
+from rejoint.estimators.classifier.features import compare_labels, read_records, split_targets
 from rejoint.estimators.classifier.fit_classifier import fit_classifier
+from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
+from rejoint.estimators.classifier.label_explanation import LabelExplanation
 from rejoint.estimators.sklearn_input import (
     accept_mixed_columns,
-    generator,
     has_own_names,
     is_frame,
-    weights_of,
+    select_columns,
 )
 from rejoint.io.fit_notes import fit_notes
+from rejoint.io.model_file import SavedModel, write_model
 from rejoint.language.query import Query
 from rejoint.messages import FitInterrupted, Progress
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.ask import RandomState
-from rejoint.pmf.label_ensemble import LabelEnsemble
-from rejoint.pmf.label_explanation import LabelExplanation
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel, side_by_side
 from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.records import Records, drop_columns
-from rejoint.records.survey_design import WeightArguments
+from rejoint.records.survey_design import WeightArguments, as_weight
 from rejoint.solver.result import FitResult
 
-#: Share of records below which a feature counts as never missing.
-RARELY_MISSING = 0.01
 
-
+@dataclass(eq=False, repr=False)
 class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Predict labels from features that may be missing in fit and in predict.
 
@@ -96,13 +82,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     ----------
     classes_ : array, or list of arrays
         Labels; a list of arrays where there are several targets.
-    model_ : TargetModel
-        What predicts and answers: the average of all models, and ``pmf_``. It needs no
-        scikit-learn, and it is what :meth:`save` writes.
+    ensemble_ : LabelEnsemble
+        The models that predict, and the weights of their average.
     pmf_ : LowRankPMF
-        A plain joint model of all features and targets. It answers any question; its
-        ``P(target | ...)`` is the joint's and differs from :meth:`predict_proba`, which is the
-        average. :meth:`ask` uses either.
+        A plain joint model of all features and targets, which answers questions (:meth:`ask`). Its
+        ``P(target | ...)`` differs from :meth:`predict_proba`, which is the average.
     rank_ : int
         Rank of ``pmf_``.
     result_ : FitResult
@@ -138,39 +122,18 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     array(['yes', 'no'], dtype='<U3')
     """
 
-    classes_: Any
-    pmf_: LowRankPMF
-    model_: TargetModel
-    result_: FitResult
-    n_features_in_: int
-
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        solver: Any = "auto",
-        bins: Bins = None,
-        class_weight: Any = None,
-        random_state: Any = None,
-        kinds: Mapping[Any, Any] | None = None,
-        levels: Mapping[Any, Any] | None = None,
-        progress: bool | None = None,
-        policy: ClassifierPolicy | None = None,
-        smooth: Smooth = "auto",
-        not_applicable: NotApplicable = "auto",
-        missing_level: Sequence[Any] = (),
-    ) -> None:
-        self.rank = rank
-        self.solver = solver
-        self.bins = bins
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.kinds = kinds
-        self.levels = levels
-        self.progress = progress
-        self.policy = policy
-        self.smooth = smooth
-        self.not_applicable = not_applicable
-        self.missing_level = missing_level
+    rank: int | Literal["auto"] = "auto"
+    solver: Any = "auto"
+    bins: Bins = None
+    class_weight: Any = None
+    random_state: Any = None
+    kinds: Mapping[Any, Any] | None = None
+    levels: Mapping[Any, Any] | None = None
+    progress: bool | None = None
+    policy: ClassifierPolicy | None = None
+    smooth: Smooth = "auto"
+    not_applicable: NotApplicable = "auto"
+    missing_level: Sequence[Any] = ()
 
     def fit(
         self,
@@ -206,40 +169,24 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> rj.JointClassifier(rank=2, random_state=0).fit(table, "b").predict({"a": ["y", "x"]})
         array(['v', 'u'], dtype='<U1')
         """
-        X, y = split_targets(X, y)
-        if y is not None:
-            check_target_undeclared(take_targets(y)[0], self.kinds, self.levels, self.bins)
         policy = self.policy or DEFAULT_CLASSIFIER_POLICY
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
-        features, used = read_features(self, X, weights, policy)
-        targets = read_targets(y, features.names, used)
-        codes = targets.codes[used > 0]
-        factor = label_weight(self.class_weight, targets, codes, used[used > 0])
-        records = join(features, targets.variables, codes, factor)
+        records, targets = read_records(self, X, y, weights, policy)
         with Progress(self.progress) as report:
-            fitted = fit_classifier(
-                records,
-                len(targets.variables),
-                self.rank,
-                self.solver,
-                self.smooth,
-                policy,
-                generator(self.random_state),
-                report,
-            )
-        self.classes_ = list(targets.classes) if targets.several else targets.classes[0]
-        self.target_names_ = tuple(v.name for v in targets.variables)
-        self.result_ = fitted.result
-        self.pmf_ = fitted.result.pmf
-        self.rank_ = self.pmf_.rank
-        ensemble = LabelEnsemble(
-            fitted.members, fitted.weights, find_always_there(features), policy.missing_limits
-        )
-        self.model_ = TargetModel(self.pmf_, ensemble, self.target_names_)
+            ensemble, result = fit_classifier(records, len(targets.variables), self, policy, report)
+        self._keep(result.pmf, ensemble, targets.classes)
+        self.result_: FitResult = result
         self._notes = fit_notes(self.result_, records=records, target=list(self.target_names_))
         if self.result_.interrupted:
             raise FitInterrupted(self.result_)
         return self
+
+    def _keep(
+        self, pmf: LowRankPMF, ensemble: LabelEnsemble, classes: Sequence[NDArray[Any]]
+    ) -> None:
+        self.pmf_, self.rank_, self.ensemble_ = pmf, pmf.rank, ensemble
+        self.target_names_ = ensemble.targets.names
+        self.classes_ = list(classes) if len(classes) > 1 else classes[0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable label of each row; with several targets, a column for each.
@@ -261,8 +208,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.fit(X, y).predict([["b"], [None]])
         array(['yes', 'no'], dtype='<U3')
         """
-        codes = self._codes(X)
-        labels = self._labels(self.model_.places(codes))
+        labels = self._labels(X)
         return labels[0] if len(labels) == 1 else side_by_side(labels)
 
     def predict_proba(self, X: Any) -> Any:
@@ -276,7 +222,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         array([[0., 1.]])
         """
         codes = self._codes(X)
-        shares = self.model_.shares(codes)
+        shares = self.ensemble_.probabilities(codes)
         return shares[0] if len(shares) == 1 else shares
 
     def predict_log_proba(self, X: Any) -> Any:
@@ -306,8 +252,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.predict_joint([["b"]])
         array([['yes', 2]], dtype=object)
         """
-        codes = self._codes(X)
-        return side_by_side(self._labels(self.model_.joint_places(codes)))
+        return side_by_side(self._labels(X, joint=True))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose labels are all predicted correctly.
@@ -334,21 +279,21 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         check_is_fitted(self)
         rest, labels = split_targets(X, y, self.target_names_)
-        places = np.stack(self.model_.places(self._codes(rest)), axis=1)
-        known, codes = read_labels(labels, self.target_names_, self._classes, len(places))
+        right, known = compare_labels(labels, self.target_names_, self._labels(rest))
         given = getattr(X, "sample_weight", None) if sample_weight is None else sample_weight
-        weight = weight_of(given, len(places)) * known
+        weight = known if given is None else as_weight(given, len(known)) * known
         if not weight.any():
             raise ValueError("score: no row has both its labels and a weight above zero.")
-        return float(np.average((places == codes).all(axis=1), weights=weight))
+        return float(np.average(right, weights=weight))
 
     def explain(
         self, X: Any, label: Any = None, *, target: str | None = None
     ) -> list[LabelExplanation]:
         """Explain what each feature contributes to a prediction, row by row.
 
-        See :meth:`TargetModel.explain`: contributions are in log-odds and sum to those of the
-        prediction less those of the shares of the labels.
+        Contributions are in log-odds, averaged over orders in which the features become known: over
+        all orders up to eight features, beyond over 32. They sum to the log-odds of the prediction
+        less those with all features missing, which are those of the shares of the labels.
 
         Parameters
         ----------
@@ -362,6 +307,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         Returns
         -------
         list of LabelExplanation
+            One for each row. Printed, it reads as text.
 
         Examples
         --------
@@ -372,7 +318,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> why.label, [part.feature for part in why.contributions]
         ('v', ['a', 'c'])
         """
-        return self.model_.explain_codes(self._codes(X), label, target=target)
+        return self.ensemble_.explain(self._codes(X), label, target)
 
     def ask(
         self,
@@ -384,9 +330,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     ) -> Answer:
         """Answer a question in the query language.
 
-        ``P``, ``E`` and ``argmax`` of targets given levels of other columns equal
-        :meth:`predict_proba`; ``pmf_`` answers all other questions, and a note says so. See
-        :meth:`TargetModel.ask`.
+        The joint ``pmf_`` answers, so that answers to different questions agree with each other.
+        :meth:`predict_proba` predicts better, and differs from it.
 
         Examples
         --------
@@ -397,7 +342,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         1.0
         """
         check_is_fitted(self)
-        return self.model_.ask(text, bits=bits, level=level, random_state=random_state)
+        return self.pmf_.ask(text, bits=bits, level=level, random_state=random_state)
 
     def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
         """Write what predicts and answers to a file that :func:`rejoint.load` reads.
@@ -423,23 +368,40 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         array(['v'], dtype='<U1')
         """
         check_is_fitted(self)
-        self.model_.save(path, notes=self._notes | dict(notes or {}))
+        write_model(path, self.to_saved(self._notes | dict(notes or {})))
+
+    def to_saved(self, notes: Mapping[str, Any] | None = None, *, draws: bool = True) -> SavedModel:
+        """Return what :meth:`save` writes to a file."""
+        saved = self.pmf_.to_saved(notes, draws=draws)
+        return saved._replace(ensemble=self.ensemble_.to_saved())
+
+    @classmethod
+    def of_saved(cls, saved: SavedModel) -> Self:
+        """Make a fitted classifier of the contents of a file, which has an ensemble."""
+        assert saved.ensemble is not None
+        classifier, ensemble = cls(), LabelEnsemble.of_saved(saved.ensemble, saved.domain)
+        labels = [np.array(variable.levels) for variable in ensemble.targets]
+        classifier._keep(LowRankPMF.of_saved(saved), ensemble, labels)
+        classifier._notes = dict(saved.notes)
+        return classifier
 
     def _codes(self, X: Any) -> Codes:
         """Return the codes of rows to predict; columns of the targets are ignored."""
         check_is_fitted(self)
         if is_frame(X) or has_own_names(X):
-            known = getattr(self, "feature_names_in_", ())
-            targets = [name for name in self.target_names_ if name not in known]
-            X = drop_columns(X, targets)
-        return read_rows(self, X, self.model_.features)
+            names = getattr(self, "feature_names_in_", ())
+            X = drop_columns(X, [name for name in self.target_names_ if name not in names])
+        features = self.ensemble_.features
+        if hasattr(self, "n_features_in_"):  # unless it comes from a file
+            X = select_columns(self, X, features)
+        return Records.of(X, domain=features).codes
 
-    def _labels(self, places: Sequence[IntArray]) -> list[NDArray[Any]]:
-        return [labels[k] for labels, k in zip(self._classes, places, strict=True)]
-
-    @property
-    def _classes(self) -> list[NDArray[Any]]:
-        return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+    def _labels(self, X: Any, *, joint: bool = False) -> list[NDArray[Any]]:
+        """Return the labels predicted for each target, one by one or jointly."""
+        codes = self._codes(X)
+        places = self.ensemble_.joint_places(codes) if joint else self.ensemble_.places(codes)
+        classes = self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+        return [labels[k] for labels, k in zip(classes, places, strict=True)]
 
     def __sklearn_tags__(self) -> Any:
         tags = accept_mixed_columns(super().__sklearn_tags__())
@@ -448,27 +410,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
 
-def join(
-    features: Records,
-    targets: Sequence[Variable],
-    labels: Codes,
-    factor: FloatArray | None = None,
-) -> Records:
-    """Put features and labels side by side; ``factor`` multiplies the weight of each record."""
-    domain = Domain((*features.domain.variables, *targets))
-    weight = features.sample_weight if factor is None else factor * weights_of(features)
-    codes = np.hstack([features.codes, labels])
-    return Records(domain, codes, weight, features.design, features.cluster_keys)
-
-
-def find_always_there(features: Records) -> IntArray:
-    """Return the positions of the features that are (nearly) never missing.
-
-    Examples
-    --------
-    >>> find_always_there(Records.of({"a": ["x", "y"], "b": [None, "z"]}))
-    array([0])
-    """
-    weight = weights_of(features)
-    missing = weight @ (features.codes < 0)
-    return np.flatnonzero(missing < RARELY_MISSING * weight.sum())
+def side_by_side(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Stack columns of labels into one array, of objects if their kinds differ."""
+    kinds = {column.dtype.kind for column in labels}
+    return np.stack(labels if len(kinds) == 1 else [k.astype(object) for k in labels], axis=1)

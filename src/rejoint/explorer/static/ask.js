@@ -7,7 +7,6 @@ import { contradiction, infer, jointTable, levelsOf, partsOf } from "./inference
 import { drawsOf } from "./model.js";
 import { countCells, divideColumns, levelsAt } from "./tables.js";
 import { formatNumber } from "./format.js";
-import { countNumbers, isLevelOrNothing, labelTable } from "./ensemble.js";
 import { itemText, labelText, parse, queryText } from "./grammar.js";
 import { known, Levels, suggest } from "./levels.js";
 import { mostProbable } from "./modes.js";
@@ -34,9 +33,7 @@ const SOLVERS = {
 export function ask(model, text, evidence = new Map()) {
   const bound = bind(model, text, evidence);
   const state = infer(model.mixture, bound.evidence);
-  const reason = model.ensemble ? reasonForJoint(model, bound) : "";
-  const { interval = null, ...answer } =
-    reason === null ? askEnsemble(model, bound) : askJoint(model, bound, state);
+  const { interval = null, ...answer } = askJoint(model, bound, state);
   return {
     query: queryText(bound.query),
     headline: bound.headline,
@@ -47,7 +44,7 @@ export function ask(model, text, evidence = new Map()) {
     ...answer,
     interval,
     basis: restsOn(model, bound),
-    notes: [...bound.notes, ...unlikely(bound, state), ...answer.notes, ...jointNote(model, reason)],
+    notes: [...bound.notes, ...unlikely(bound, state), ...answer.notes],
   };
 }
 
@@ -86,53 +83,6 @@ function gapNotes({ variables, doc }, bound) {
     .filter((gap) => gap.names.every((name) => names.has(name)))
     .slice(0, MOST_GAPS)
     .map((gap) => gap.text);
-}
-
-/** Why the joint answers a question of a classifier; null if the ensemble does. */
-function reasonForJoint({ variables, ensemble }, bound) {
-  const { verb } = bound.query;
-  if (!["P", "E", "argmax"].includes(verb)) return `${verb} is a question about the joint`;
-  const asked = [...bound.asked, ...bound.events.keys()];
-  if (!asked.length) return "the question is about all variables";
-  const other = asked.find((n) => !ensemble.targets.includes(n));
-  if (other !== undefined) return `the question is about ${variables[other].name}`;
-  for (const [n, likelihood] of bound.evidence)
-    if (bound.by.includes(n) || !isLevelOrNothing(likelihood))
-      return `${bound.words.get(n)} is not a single level`;
-  return verb === "argmax" && bound.by.length ? "argmax is not tabulated" : null;
-}
-
-function jointNote({ variables, ensemble }, reason) {
-  if (!ensemble || reason === null) return [];
-  const names = ensemble.targets.map((n) => variables[n].name).join(", ");
-  return [
-    `The joint model answers, because ${reason}; the models that predict ${names} answer P, E and argmax of ${names} given single levels.`,
-  ];
-}
-
-function askEnsemble(model, bound) {
-  const { verb } = bound.query;
-  if (verb === "E") checkNumeric(model, bound);
-  const cells = countNumbers(model, bound);
-  if (cells > MAX_CELLS) refuseSize(cells, bound);
-  const found = labelTable(model, bound);
-  if (!found) {
-    const given = [...bound.words].filter(([n]) => model.ensemble.targets.includes(n));
-    const texts = given.map(([, words]) => words).join(", ");
-    throw new QueryError(
-      `${texts} has probability zero given the rest: leave it out.`,
-      bound.text,
-      bound.query.at,
-    );
-  }
-  if (verb === "argmax") return largest(model, bound, found);
-  return verb === "E" ? meansOf(model, bound, found) : sharesOf(found);
-}
-
-function largest({ variables }, bound, { values, notes }) {
-  const prob = values.reduce((a, b) => Math.max(a, b), 0);
-  const levels = levelsAt(variables, bound.asked, values.indexOf(prob));
-  return { kind: "mode", value: { positions: bound.asked, levels, prob, bound: prob, exact: true }, notes };
 }
 
 /** Credible bounds of an answer: the same question asked of every posterior draw. In a table by some

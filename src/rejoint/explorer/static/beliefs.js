@@ -2,7 +2,7 @@
 
 import { bounds, condition } from "./intervals.js";
 import { infer, marginal } from "./inference.js";
-import { contributions, describeSource, labelTable, predicts } from "./ensemble.js";
+import { prediction } from "./ensemble.js";
 import { basisOf } from "./basis.js";
 import { countedBars } from "./counts.js";
 import { likelihoods } from "./evidence.js";
@@ -25,41 +25,20 @@ export class Beliefs {
 
   /** Count and model together, where rejoint has answered; null where the model answers alone. */
   counted(n) {
-    return this.predicts(n) ? null : countedBars(this.model, n, this.likelihoods);
+    return countedBars(this.model, n, this.likelihoods);
   }
 
-  /** Distribution of a variable: the ensemble's where it predicts the variable, else that of count and
-   * model together or the joint's. */
+  /** Distribution of a variable: that of count and model together, or the joint's. */
   bars(n) {
     const counted = this.counted(n);
     if (counted) return counted.value;
-    if (!this.#bars.has(n)) {
-      const found = this.predicts(n) ? labelTable(this.model, this.#question(n)) : null;
-      this.#bars.set(n, found?.values ?? marginal(this.model.mixture, this.state, n));
-    }
+    if (!this.#bars.has(n)) this.#bars.set(n, marginal(this.model.mixture, this.state, n));
     return this.#bars.get(n);
   }
 
-  #question(n) {
-    return { asked: [n], by: [], events: new Map(), evidence: this.likelihoods };
-  }
-
-  /** Whether the ensemble of a classifier answers for a variable. */
-  predicts(n) {
-    return predicts(this.model, n, this.likelihoods);
-  }
-
-  /** What each feature contributes to a label of a target; null where the ensemble does not predict it
-   * from features alone. */
-  contributions(n, label) {
-    const { targets } = this.model.ensemble ?? {};
-    if (!this.predicts(n) || targets.some((t) => this.likelihoods.has(t))) return null;
-    return contributions(this.model, n, label, this.likelihoods);
-  }
-
-  /** In words, who answers for a target of a classifier. */
-  source(n) {
-    return describeSource(this.model, n, this.likelihoods);
+  /** What a classifier predicts of a target, or null. */
+  prediction(n) {
+    return prediction(this.model, n, this.likelihoods);
   }
 
   /** What the bars of a variable rest on, for a model from tables; else null. */
@@ -86,7 +65,7 @@ export class Beliefs {
   bounds(n) {
     const counted = this.counted(n);
     if (counted) return counted.interval;
-    if (!this.draws.length || this.predicts(n)) return null;
+    if (!this.draws.length) return null;
     const tables = this.draws.map(({ joint, state }) => marginal(joint, state, n));
     return bounds(
       this.bars(n),

@@ -244,11 +244,9 @@ export class Card {
     }
     setFlag(this.element, "data-given", piece !== undefined);
     const kind = { in: "given", out: "partly excluded", soft: "weighed" }[piece?.kind] ?? "";
-    const source = this.app.beliefs.source(this.n);
-    const who = source && (this.app.beliefs.predicts(this.n) ? "predicted" : "by the joint");
     const mark = basis ? describeMark(basis) : "";
-    setText(this.note, [kind, who, mark].filter(Boolean).join(", "));
-    this.note.title = source || (basis?.text ?? "");
+    setText(this.note, [kind, mark].filter(Boolean).join(", "));
+    this.note.title = basis?.text ?? "";
     setText(this.scale, top < 1 ? `bars to ${100 * top} %` : "");
   }
 }

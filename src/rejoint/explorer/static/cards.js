@@ -5,7 +5,7 @@ import { Card } from "./card.js";
 import { GAP, deal, exchange, reorder, section, together } from "./board.js";
 import { classInformation, distance } from "./information.js";
 import { h, replace, select, setText } from "./dom.js";
-import { allPython, askPython, question } from "./code.js";
+import { allPython, question } from "./code.js";
 import { MARKS } from "./basis.js";
 import { barChart } from "./chart.js";
 import { plural } from "./format.js";
@@ -287,7 +287,7 @@ export class CardsView {
 
   python() {
     const { model, evidence } = this.app;
-    return model.ensemble ? askPython(model, this.query()) : allPython(model, evidence);
+    return allPython(model, evidence);
   }
 
   seen(entries) {

@@ -39,9 +39,9 @@ export function askPython(model, questions) {
   return `import rejoint as rj\n\np = ${load(model)}\n${calls}`;
 }
 
-/** The model that answers: of the file of an imputer or a recommender, its joint. */
+/** The model that answers: of the file of an estimator, its joint. */
 function load(model) {
-  return `rj.load(${text(model.source ?? "model.rejoint")})${model.is_estimator ? ".pmf_" : ""}`;
+  return `rj.load(${text(model.source ?? "model.rejoint")})${model.is_estimator || model.ensemble ? ".pmf_" : ""}`;
 }
 
 /** Every variable given the evidence. */
@@ -59,7 +59,7 @@ export function python(model, call, evidence) {
   const given = evidence.size ? `given = ${pythonGiven(model, evidence)}\n` : "";
   return (
     (soft ? "import numpy as np\n" : "") +
-    `import rejoint as rj\n\np = ${load(model)}${model.ensemble ? ".pmf" : ""}\n` +
+    `import rejoint as rj\n\np = ${load(model)}\n` +
     given +
     `p.${call(evidence.size ? "given=given" : "")}\n`
   );

@@ -3,7 +3,7 @@
 // A joint is {variables, index, rank, weights, logWeights, factors, blocks, unitOf}: what inference takes;
 // variables of a block have its place for a unit, others one of their own. The mixture
 // answers every question; the representative model has the classes that are shown and named; both are
-// one where the model has no posterior. A classifier has an ensemble of joints that predict its targets.
+// one where the model has no posterior. A classifier has an ensemble of models that predict its targets.
 
 import { makeBlock } from "./block.js";
 

@@ -50,7 +50,7 @@ export class RecordView {
     this.drawBar();
     const { cells, words } = this.number ? this.recorded() : this.completed();
     this.cells = cells;
-    this.words.textContent = this.app.model.ensemble ? `${words} All of this comes from the joint model.` : words;
+    this.words.textContent = words;
     const shown = cells.slice(0, MOST_ROWS);
     const left = cells.length - shown.length;
     replace(this.body, cellTable(shown), note(left && `and ${count(left)} more cells; the CSV has them all`));

@@ -7,12 +7,13 @@ import { describe, isSettled, likelihood, withPiece } from "./evidence.js";
 import { describeBounds } from "./intervals.js";
 import { distance, entropy, targetInformation } from "./information.js";
 import { h, note, replace } from "./dom.js";
-import { askPython, names, python, question } from "./code.js";
+import { names, python, question } from "./code.js";
 import { pick, picked } from "./pick.js";
 import { shareBar } from "./share.js";
 
 const SHOWN = 12;
 const LEVELS = 30;
+const PREDICTED = 3; // labels of a prediction that are shown
 const BUTTONS = 4; // answers that are buttons; more are a list
 const TELLING = 1e-9; // bits; what tells less is rounding
 
@@ -82,9 +83,18 @@ export class TargetView {
       settled === null ? partly : this.setAside(now[settled]),
       this.chart(room(560)),
       note(`${bits(entropy(now))} of uncertainty, ${bits(entropy(app.before(target)))} before any evidence.`),
-      note(this.beliefs.source(target)),
+      note(this.predicted(variable)),
       this.bounds ? note(`Lines on the bars: ${describeBounds(this.bounds)}.`) : null,
     );
+  }
+
+  /** In words, what the models of a classifier predict, where they do. */
+  predicted({ labels }) {
+    const shares = this.beliefs.prediction(this.target);
+    if (!shares) return "";
+    const best = [...shares.keys()].sort((a, b) => shares[b] - shares[a]).slice(0, PREDICTED);
+    const texts = best.map((i) => `${labels[i]} ${percent(shares[i])}`).join(", ");
+    return `Models that were trained to predict it say ${texts}. The bars are the joint model's.`;
   }
 
   /** What the target would be if it were not given, and a way to take that back. */
@@ -111,8 +121,7 @@ export class TargetView {
       { class: "ranking" },
       rows.map(({ n, value }) => this.offer(n, value, rows[0].value)),
     );
-    const judge = this.app.model.ensemble ? " by the joint model" : "";
-    let words = `What an answer would tell about the target, on average${judge}.`;
+    let words = "What an answer would tell about the target, on average.";
     if (this.settled !== null) words = "The target is given: no answer would tell more about it.";
     else if (!rows.length) words = "No remaining question would tell more about the target.";
     return panel("Ask next", note(words), rows.length ? list : null);
@@ -151,9 +160,6 @@ export class TargetView {
     if (!evidence.size || beliefs === this.app.prior)
       return panel("What changed it", note("Give evidence to see which piece of it matters."));
     const now = beliefs.bars(target);
-    const label = now.indexOf(now.reduce((a, b) => Math.max(a, b), 0));
-    const reasons = beliefs.contributions(target, label);
-    if (reasons) return this.reasons(reasons, label);
     const rows = [...evidence]
       .filter(([n]) => n !== target)
       .map(([n, piece]) => {
@@ -172,30 +178,6 @@ export class TargetView {
     return panel(
       "What changed it",
       note("Largest first; each against all the other evidence."),
-      h("ol", { class: "ranking" }, items),
-    );
-  }
-
-  /** What each feature contributes to the label predicted, in log-odds that sum to the whole. */
-  reasons({ parts, logOdds, baseline }, label) {
-    const { variables } = this.app.model;
-    const variable = variables[this.target];
-    const rows = [...parts].sort(([, a], [, b]) => Math.abs(b) - Math.abs(a));
-    const items = rows.map(([n, part]) =>
-      h(
-        "li",
-        {},
-        h("bdi", { class: "ranking-name", text: describe(variables[n], this.evidence.get(n)) }),
-        h("span", { class: "note number", text: `: ${signed(part)}` }),
-      ),
-    );
-    const words =
-      `Contributions to the log-odds of ${variable.name} = ${variable.labels[label]}: ${signed(baseline)} ` +
-      `without any evidence, ${signed(logOdds)} with all of it. Each is averaged over the orders in which ` +
-      "the evidence may become known; together they are the difference.";
-    return panel(
-      "What changed it",
-      note(words),
       h("ol", { class: "ranking" }, items),
     );
   }
@@ -239,18 +221,12 @@ export class TargetView {
 
   python() {
     const { name } = this.app.model.variables[this.target];
-    if (this.beliefs.predicts(this.target)) return askPython(this.app.model, [this.query()]);
     return python(
       this.app.model,
       (given) => `table(${[names([name]), given].filter(Boolean).join(", ")})`,
       this.evidence,
     );
   }
-}
-
-/** A number of log-odds with its sign. */
-function signed(value) {
-  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 }
 
 export function panel(title, ...children) {

@@ -7,7 +7,7 @@ the log-odds of the prediction less those of the shares of the labels at the fit
 classifier predicts with all features missing (a joint model alone predicts its own probability of
 the labels there). Up to eight features that are there, the mean is over all orders (Shapley
 values). Beyond, it is over 32: the order of the columns begun at 16 evenly spaced columns, and the
-reverse of each. The explorer's page has the same rule (``ensemble.js``).
+reverse of each.
 """
 
 from collections.abc import Callable
@@ -49,14 +49,6 @@ class LabelExplanation:
         Its log-odds, and those with all features missing.
     contributions : tuple of Contribution
         For each feature that is there, largest first. They sum to ``log_odds - baseline``.
-
-    Examples
-    --------
-    >>> parts = Contribution("dysp", "yes", 1.5), Contribution("smoke", "no", -0.3)
-    >>> print(LabelExplanation("bronc", "yes", 0.75, 1.1, -0.1, parts))
-    bronc = yes: probability 0.75, log-odds +1.10 (-0.10 with all features missing)
-      +1.50  dysp = yes
-      -0.30  smoke = no
     """
 
     target: str
@@ -88,40 +80,22 @@ def contribute(
         Place of the label.
     shares : callable
         Probabilities of the labels, (rows, labels), for rows of levels.
-
-    Examples
-    --------
-    >>> odds = lambda rows: np.exp((rows >= 0) @ np.array([2.0, -1.0]))
-    >>> shares = lambda rows: np.stack([1 / (1 + odds(rows)), odds(rows) / (1 + odds(rows))], 1)
-    >>> parts, log_odds, baseline = contribute(np.array([0, 3]), 1, shares)
-    >>> parts.round(6), round(log_odds, 6), baseline
-    (array([ 2., -1.]), 1.0, 0.0)
     """
     there = np.flatnonzero(row >= 0)
-    if len(there) <= ALL_ORDERS:
-        known, weight = all_subsets(len(there))
-    else:
-        known, weight = some_orders(len(there))
+    few = len(there) <= ALL_ORDERS
+    known, weight = all_subsets(len(there)) if few else some_orders(len(there))
     rows = np.full((len(known), len(row)), -1, dtype=row.dtype)
     rows[:, there] = np.where(known, row[there], -1)
-    found = shares(rows)
-    others = found.sum(axis=1) - found[:, label]
-    odds = np.maximum(found[:, label], LEAST_ODDS) / np.maximum(others, LEAST_ODDS)
-    log_odds = np.log(odds)
+    labels = shares(rows)
+    others = labels.sum(axis=1) - labels[:, label]
+    log_odds = np.log(np.maximum(labels[:, label], LEAST_ODDS) / np.maximum(others, LEAST_ODDS))
     parts = np.zeros(len(row))
     parts[there] = weight @ log_odds
     return parts, float(log_odds[-1]), float(log_odds[0])
 
 
 def all_subsets(features: int) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Which features are known in each subset, and the weight of each in each contribution.
-
-    Examples
-    --------
-    >>> known, weight = all_subsets(2)
-    >>> known.astype(int).tolist(), weight.tolist()
-    ([[0, 0], [1, 0], [0, 1], [1, 1]], [[-0.5, 0.5, -0.5, 0.5], [-0.5, -0.5, 0.5, 0.5]])
-    """
+    """Which features are known in each subset, and the weight of each in each contribution."""
     known = (np.arange(2**features)[:, None] >> np.arange(features)) & 1 > 0
     size = known.sum(axis=1)
     orders = [factorial(k) * factorial(max(features - 1 - k, 0)) for k in range(features + 1)]
@@ -130,27 +104,14 @@ def all_subsets(features: int) -> tuple[NDArray[np.bool_], FloatArray]:
 
 
 def some_orders(features: int) -> tuple[NDArray[np.bool_], FloatArray]:
-    """The same for the prefixes of 32 orders; the empty one is first, the whole is last."""
-    known = [np.zeros(features, dtype=bool)]
-    rows: dict[bytes, int] = {known[0].tobytes(): 0}
-    paths: list[tuple[IntArray, list[int]]] = []
-    starts = [k * features // BEGINNINGS for k in range(BEGINNINGS)]
-    turned = [np.roll(np.arange(features), -start) for start in starts]
-    for order in [*turned, *(order[::-1] for order in turned)]:
-        places = [0]
-        for feature in order[:-1].tolist():
-            after = known[places[-1]].copy()
-            after[feature] = True
-            places.append(rows.setdefault(after.tobytes(), len(known)))
-            if places[-1] == len(known):
-                known.append(after)
-        paths.append((order, [*places, -1]))
-    known.append(np.ones(features, dtype=bool))
-    found = np.zeros((features, len(known)))
-    for path, places in paths:
-        found[path, places[1:]] += 1 / len(paths)
-        found[path, places[:-1]] -= 1 / len(paths)
-    return np.array(known), found
+    """The same for the prefixes of 32 orders; an empty one is first, the whole is last."""
+    places = np.arange(features)
+    begun = (places - (np.arange(BEGINNINGS) * features // BEGINNINGS)[:, None]) % features
+    rank = np.vstack([begun, features - 1 - begun])  # when each feature becomes known
+    step = np.arange(features + 1)[:, None]
+    after, before = rank[:, None, :] == step - 1, rank[:, None, :] == step
+    weight = (after.astype(float) - before).reshape(-1, features).T / len(rank)
+    return (rank[:, None, :] < step).reshape(-1, features), weight
 
 
 def explain_row(
