@@ -244,7 +244,7 @@ def test_every_option_that_means_nothing_here_is_an_error(tmp_path):
         ({"kind": "odds"}, "give one of 'counts'"),
         ({"skip": "x"}, "lines such as '1-4'"),
         ({"header_rows": 0}, "whole number of at least 1"),
-        ({"missing": {"-": "many"}}, "no meaning of a mark"),
+        ({"missing": {"-": "many"}}, "give for each mark 0, 'unknown'"),
         ({"table": 3}, "but it has 1 table"),
     ]:
         with pytest.raises(ValueError, match=words):

@@ -15,8 +15,7 @@ from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedModel, read_open, read_saved
 from rejoint.marginals.folder import find_folder
 from rejoint.marginals.marginals import Marginals, of_files
-from rejoint.marginals.read.description import FORMS, KINDS
-from rejoint.marginals.read.interpret import Reading
+from rejoint.marginals.read.description import FORMS, KINDS, Reading
 from rejoint.marginals.read.table_files import TableFiles, read_files
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
