@@ -11,7 +11,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.subsets import indices_of
-from rejoint.marginals.suppression import fill_table
+from rejoint.marginals.unknown import fill_table
 from rejoint.messages import Message, PythonName, remark
 from rejoint.text import shorten
 

@@ -13,7 +13,7 @@ from rejoint import kernels
 from rejoint.arrays import FloatArray
 from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
-from rejoint.marginals.suppression import UnknownCells
+from rejoint.marginals.unknown import UnknownCells
 from rejoint.messages import Progress
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records, check_undeclared

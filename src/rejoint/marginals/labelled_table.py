@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing, native
 from rejoint.io.schema import LARGEST
-from rejoint.marginals.suppression import UnknownCells, start_fill
+from rejoint.marginals.unknown import UnknownCells, start_fill
 from rejoint.messages import Argument, Message
 from rejoint.text import cite, plural, shorten, show
 

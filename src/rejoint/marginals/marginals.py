@@ -35,7 +35,7 @@ from rejoint.marginals.labelled_table import (
 )
 from rejoint.marginals.moments import Moment, impossible_moment, read_moments
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
-from rejoint.marginals.suppression import UnknownCells, fill_unknown
+from rejoint.marginals.unknown import UnknownCells, fill_unknown
 from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments

@@ -79,7 +79,9 @@ def find_decimal(texts: Iterable[str]) -> str | None:
     doubtful: set[str] = set()
     small = large = False
     for text in texts:
-        core = re.sub(rf"[{_SPACES}]", "", text).lstrip("+-").rstrip("%*")
+        core = text
+        if not text.isdecimal():
+            core = re.sub(rf"[{_SPACES}]", "", text).lstrip("+-").rstrip("%*")
         if core.isdecimal():
             small |= len(core) <= 3 and core.strip("0") != ""
             large |= len(core) > 3

@@ -12,7 +12,6 @@ from itertools import combinations, pairwise
 from rejoint.marginals.labelled_table import VALUE_NAMES
 from rejoint.marginals.read.cells import (
     DOUBTFUL_MARKS,
-    Bounds,
     TableArray,
     find_decimal,
     long_array,
@@ -53,9 +52,9 @@ class _Layout:
         self.where, self.draft = grid.where, draft
         self.skipped = list(lines_of(told.skip or ()))
         kept = [
-            (line, row)
-            for line, row in zip(grid.lines, grid.rows, strict=True)
-            if any(row) and not (self.skipped and self._is_skipped(line))
+            k
+            for k, row in enumerate(grid.rows)
+            if any(row) and not (self.skipped and self._is_skipped(grid.lines[k]))
         ]
         if len(kept) < 2:
             what = (
@@ -64,33 +63,27 @@ class _Layout:
             template = "{where} {what} ({option} says how cells are separated)."
             option = Argument("delimiter")
             raise ValueError(Message(template, where=self.where, what=what, option=option))
-        width = max(len(row) if row[-1] else _width(row) for _, row in kept)
-        for k, (line, row) in enumerate(kept):
-            if len(row) != width:
-                kept[k] = (line, (*row, *[""] * (width - len(row)))[:width])
-        self.rows = kept
+        self.lines, rows = [grid.lines[k] for k in kept], [grid.rows[k] for k in kept]
+        width = max(len(row) if row[-1] else _width(row) for row in rows)
+        self.rows = [
+            row if len(row) == width else (*row, *[""] * (width - len(row)))[:width] for row in rows
+        ]
         self.notes: list[str] = []
-        texts = set().union(*(row for _, row in kept))
+        texts = set().union(*rows)
         decimal = told.decimal or find_decimal(text for text in texts if text[:1] in _STARTS)
         if decimal is None:
-            remark = "'.' or ',': numbers such as 9.132 may be 9132 or about 9"
-            draft.ask("decimal", OPEN, remark)
+            draft.ask("decimal", OPEN, "'.' or ',': numbers such as 9.132 may be 9132 or about 9")
         elif decimal == ",":
             draft.propose(decimal=",")
         self.decimal = decimal or "."
-        missing: dict[str, Bounds] = dict(told.missing)
+        self.kind = cache(self._kind)
 
-        @cache
-        def kind(text: str) -> str:
-            """What a text is: a number (n), a mark (m), empty (e) or words (t)."""
-            if not text:
-                return "e"
-            if read_number(text, self.decimal):
-                return "n"
-            is_mark = text.lower() in DOUBTFUL_MARKS or meaning_of(text, missing) is not None
-            return "m" if is_mark else "t"
-
-        self.kind = kind
+    def _kind(self, text: str) -> str:
+        """Return what a text is: a number (n), a mark (m), empty (e) or words (t)."""
+        if not text or read_number(text, self.decimal):
+            return "n" if text else "e"
+        is_mark = text.lower() in DOUBTFUL_MARKS or meaning_of(text, self.told.missing)
+        return "m" if is_mark else "t"
 
     @property
     def told(self) -> Description:
@@ -103,10 +96,9 @@ class _Layout:
         """Find header rows, label columns and the form, as far as they are not told."""
         is_told = self.told.header_rows is not None
         start, header = self._find_header()
-        self.notes += [" ".join(filter(None, row)) for _, row in self.rows[:start]]
-        self.head = [row for _, row in self.rows[start : start + header]]
-        self.lines = [line for line, _ in self.rows[start + header :]]
-        self.body = [row for _, row in self.rows[start + header :]]
+        self.notes += [" ".join(filter(None, row)) for row in self.rows[:start]]
+        self.head, self.body = self.rows[start : start + header], self.rows[start + header :]
+        self.lines = self.lines[start + header :]
         self._check_widths()
         self._drop_columns()
         self._split_notes()
@@ -118,7 +110,8 @@ class _Layout:
         if len(self.head) == 1 and self._numbers_rows():
             self.notes.append(f"{self.head[0][0] or 'the first column'} numbers the rows")
             self.head, self.columns = [self.head[0][1:]], self.columns[1:]
-        kinds = [{*map(self.kind, {*column})} for column in self.columns]
+        self.texts = [{*column} for column in self.columns]
+        kinds = [{*map(self.kind, texts)} for texts in self.texts]
         numeric = ["n" in of and "t" not in of for of in kinds]
         labels = self.told.label_columns or (*numeric[1:], True).index(True) + 1
         labels = min(labels, len(numeric))
@@ -132,7 +125,7 @@ class _Layout:
         told = self.told
         wide = []  # rows that are no title, up to the first with a number
         has_number = False
-        for k, (_, row) in enumerate(self.rows):
+        for k, row in enumerate(self.rows):
             if len({*filter(None, row)}) > 1 or not row[0]:
                 wide.append(k)
                 if has_number := any(map(self._is_in_table, row[1:])):
@@ -147,13 +140,13 @@ class _Layout:
         first = data = wide[-1]
         while first - 1 in wide and self._is_next(first - 1):
             first -= 1
-        above = [cell for cell in self.rows[data - 1][1][1:] if cell] if data > first else []
-        _, row = self.rows[data]
+        above = [cell for cell in self.rows[data - 1][1:] if cell] if data > first else []
+        row = self.rows[data]
         if first == data or (not row[0] and len({*above}) < len(row) - 1):
             data += 1  # numbers or years without words above them, or below a heading
         header = told.header_rows or data - first
         self.draft.propose(header_rows=header)
-        line, row = self.rows[data - 1]
+        line, row = self.lines[data - 1], self.rows[data - 1]
         numbers = [number.value for cell in row[1:] if (number := read_number(cell))]
         if told.header_rows is None and any(not 1000 <= x <= 2999 for x in numbers):
             self.draft.ask("header_rows", header, f"line {line} has numbers: is it the header?")
@@ -166,10 +159,11 @@ class _Layout:
 
     def _is_next(self, k: int) -> bool:
         """Return whether a row is of the header: no blank line follows it, or it is as wide."""
-        (line, row), (below, cells) = self.rows[k], self.rows[k + 1]
-        if all(map(self._is_skipped, range(line + 1, below))) or not row[0]:
+        row, below = self.rows[k], self.rows[k + 1]
+        between = range(self.lines[k] + 1, self.lines[k + 1])
+        if all(map(self._is_skipped, between)) or not row[0]:
             return True
-        return 2 * sum(map(bool, row)) > sum(map(bool, cells))
+        return 2 * sum(map(bool, row)) > sum(map(bool, below))
 
     def _check_widths(self) -> None:
         """Raise an error for a row with more cells than its header."""
@@ -251,7 +245,7 @@ class _Layout:
             is_one = len(self.head) == 1 and 1 in (len(single), len(values))
             if is_one and told.label_columns is None and (single or header[-1]):
                 value, is_long = header[(single or values)[0]], True
-            keys = self._filled(labels)
+            keys = [] if is_long else self._filled(labels)
             is_long = is_long or len({*zip(*keys, strict=True)}) < len(keys[0])
         if not is_long:
             self.draft.propose(form="cross", label_columns=labels)
@@ -286,7 +280,7 @@ class _Layout:
                 return
             beside = [k for k, name in enumerate(header) if name != self.told.value]
         columns = dict(zip(beside, self._filled(beside), strict=True))
-        number = {k: len({*column}) for k, column in columns.items()}
+        number = {k: len(self.texts[k] - {""}) for k in beside}
         twice = {
             min(j, k, key=lambda m: (sum(map(len, columns[m])), m))
             for j, k in combinations(beside, 2)

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from rejoint.marginals.read.cells import UNKNOWN, Cells, TableArray, long_array, read_cells
 from rejoint.marginals.read.grid import Grid
@@ -34,7 +35,7 @@ def _read_tsv(grid: Grid, header: Sequence[str]) -> TableArray:
     stub, _, across = header[0].partition("\\")
     names, periods = stub.split(","), header[1:]
     texts: list[str] = []
-    rows: list[tuple[str, ...]] = []
+    keys: list[tuple[str, ...]] = []
     flags: Counter[str] = Counter()
     for line, row in zip(grid.lines[1:], grid.rows[1:], strict=True):
         key = tuple(code.strip() for code in row[0].split(","))
@@ -42,14 +43,17 @@ def _read_tsv(grid: Grid, header: Sequence[str]) -> TableArray:
             numbers = plural(len(periods), "number")
             what = f"not {len(names)} codes and {numbers}, as the header says"
             raise ValueError(f"{grid.where}, line {line}: {what}.")
-        for period, cell in zip(periods, row[1:], strict=True):
+        keys.append(key)
+        for cell in row[1:]:
             match = _FLAGGED.fullmatch(cell)
             texts.append(match[1] if match else cell)
-            rows.append((*key, period))
             if match and match[2]:
                 flags[match[2]] += 1
     cells = read_cells(texts)._replace(flags=flags)
-    return _read(grid, [*names, across], rows, cells, (":",), "Eurostat TSV")
+    columns = [[code for code in column for _ in periods] for column in zip(*keys, strict=True)]
+    columns = columns or [[] for _ in names]
+    columns.append(list(periods) * len(keys))
+    return _read(grid, [*names, across], columns, cells, (":",), "Eurostat TSV")
 
 
 def _read_csv(grid: Grid, header: Sequence[str], ids: Sequence[str]) -> TableArray:
@@ -75,16 +79,17 @@ def _read_csv(grid: Grid, header: Sequence[str], ids: Sequence[str]) -> TableArr
         and (k < value or name in ("TIME_PERIOD", "TIME"))
     ]
     chosen = [k for k in chosen if len(set(columns[k])) > 1] or chosen[-1:]
-    repeated = [k for k in chosen for m in chosen if m > k and is_bijection(columns[k], columns[m])]
+    pairs = combinations(chosen, 2)
+    repeated = {k for k, m in pairs if is_bijection(columns[k], columns[m])}
     chosen = [k for k in chosen if k not in repeated]
     if not chosen:
         what = "SDMX-CSV without a dimension of two codes, or without observations"
         raise ValueError(f"{grid.where}: {what}.")
     words = {text: _words(text) for k in chosen for text in set(columns[k])}
-    rows = [tuple(words[row[k]] for k in chosen) for row in body]
+    labels = [[words[text] for text in columns[k]] for k in chosen]
     cells = read_cells([text.partition(":")[0].strip() for text in columns[value]])
     names = [_words(header[k]) for k in chosen]
-    array = _read(grid, names, rows, cells, ("", "NaN", ":"), "SDMX-CSV")
+    array = _read(grid, names, labels, cells, ("", "NaN", ":"), "SDMX-CSV")
     scales = set(columns[ids.index("UNIT_MULT")]) if "UNIT_MULT" in ids else set()
     power = scales.pop().partition(":")[0] if len(scales) == 1 else ""
     is_power = power.isdecimal() and int(power) < 12
@@ -106,12 +111,11 @@ def is_bijection(one: Sequence[str], other: Sequence[str]) -> bool:
 def _read(
     grid: Grid,
     names: Sequence[str],
-    rows: Sequence[Sequence[str]],
+    columns: Sequence[Sequence[str]],
     cells: Cells,
     unknown: Sequence[str],
     form: str,
 ) -> TableArray:
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
     array = long_array(grid.where, names, columns, cells, form)
     pairs = zip(array.names, array.labels, strict=True)
     totals = {name: tuple(t for t in labels if t in _TOTALS) for name, labels in pairs}
