@@ -3,7 +3,8 @@
 marginals       Marginals: count, from_tables, from_pmf, read, write, +
 subsets         which tables to count, and what they cost
 count           records counted into tables, chunk by chunk; tables added up
-labelled_table  the forms in which a table may be given; given tables over one domain
+labelled_table  the forms in which a table may be given
+align           given tables over one domain
 unknown         cells that are not known, and how a model fills them
 protect         small counts held back, counts rounded
 read            published files: structured formats, two plain forms, descriptions

@@ -15,6 +15,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.kernels import table_sizes
+from rejoint.marginals.align import check_covered, gather, read_tables
 from rejoint.marginals.compare import (
     Disagreement,
     Fits,
@@ -24,15 +25,7 @@ from rejoint.marginals.compare import (
 )
 from rejoint.marginals.count import add_tables, as_chunks, check_time, count_all, count_scan
 from rejoint.marginals.folder import find_folder, read_folder, write_tables
-from rejoint.marginals.labelled_table import (
-    Names,
-    ReadTables,
-    check_covered,
-    gather,
-    names_of,
-    read_tables,
-    weights_of_tables,
-)
+from rejoint.marginals.labelled_table import Names, names_of
 from rejoint.marginals.moments import Moment, impossible_moment, read_moments
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
 from rejoint.marginals.unknown import UnknownCells, fill_unknown
@@ -434,8 +427,8 @@ class Marginals:
         (array([100.,   1.]), array([[10., 30.],
                [20., 40.]]))
         """
-        read = read_tables(tables, domain, kind, suppressed, noisy=noisy)
-        made = replace(cls._of_read(read, table_weight), noisy=noisy)
+        parts = read_tables(tables, domain, kind, suppressed, table_weight, noisy=noisy)
+        made = cls(**parts, noisy=noisy)
         made = replace(made, rounding=read_rounding(made, rounded))
         if moments:
             found = read_moments(moments, made.domain, central=central, table_mean=made._mean)
@@ -716,26 +709,6 @@ class Marginals:
             return None
         return self.domain[n].mean(self.marginal([name]))
 
-    @classmethod
-    def _of_read(cls, read: ReadTables, table_weight: Any) -> "Marginals":
-        """Return tables that were read over one domain as Marginals."""
-        flat = np.concatenate([*(table.ravel() for table in read.tables), np.empty(0)])
-        starts = np.cumsum([0, *(table.size for table in read.tables)])
-        unknown = [
-            cells.shifted(int(start))
-            for cells, start in zip(read.unknown, starts[:-1], strict=True)
-            if cells is not None
-        ]
-        return cls(
-            read.domain,
-            read.subsets,
-            flat,
-            weights_of_tables(table_weight, read),
-            counted=np.array(read.counted, dtype=bool),
-            unknown=UnknownCells.together(unknown),
-            rounding=np.array(read.rounding),
-        )
-
 
 def of_files(
     files: "TableFiles",
@@ -759,8 +732,8 @@ def of_files(
     """
     shared = files.shared
     rounded = rounded if rounded is not None else shared.get("rounded")
-    made = Marginals._of_read(gather(files.tables, domain, "auto"), table_weight)
-    made = replace(made, noisy=noisy or bool(shared.get("noisy", False)))
+    noisy = noisy or bool(shared.get("noisy", False))
+    made = Marginals(**gather(files.tables, domain, weight=table_weight), noisy=noisy)
     made = replace(made, rounding=np.maximum(made.rounding, read_rounding(made, rounded)))
     made = made.excluding([*shared.get("impossible", ()), *impossible])
     check_covered(made.domain, made.index_subsets)

@@ -13,7 +13,8 @@ import numpy as np
 from rejoint.arrays import FloatArray, sum_to
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
-from rejoint.marginals.labelled_table import LabelledTable, align
+from rejoint.marginals.align import align
+from rejoint.marginals.labelled_table import LabelledTable
 from rejoint.marginals.read.cells import TableArray
 from rejoint.marginals.read.description import (
     FILE,
