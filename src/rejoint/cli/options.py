@@ -499,10 +499,8 @@ class TableReader:
         options = self.options()
         if find_folder(given) is not None:
             return Marginals.read(given), TableFiles(())
-        impossible = options.pop("impossible", ())
         files = read_files(given, **options)
-        made = of_files(files, rounded=self.rounded, noisy=self.noisy, impossible=impossible)
-        return made, files
+        return of_files(files), files
 
 
 def _pair(option: str, text: str, form: str) -> tuple[str, str]:

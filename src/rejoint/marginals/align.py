@@ -124,6 +124,20 @@ def _weights(
     return weights
 
 
+def read_base(rounded: Any) -> float:
+    """Return the number whose multiples counts were rounded to: N or "nearest N"; 0 for none."""
+    try:
+        base = (
+            0.0 if rounded is None else float(str(rounded).strip().lower().removeprefix("nearest"))
+        )
+    except ValueError:
+        base = np.nan
+    if rounded is None or 0 < base < np.inf:
+        return base
+    form = "give the number whose multiples the counts are, such as 3, 5 or 'nearest 5'"
+    raise ValueError(f"rounded={cite(rounded)}: {form}.")
+
+
 # Checks ------------------------------------------------------------------------------------
 
 

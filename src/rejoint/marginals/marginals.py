@@ -15,7 +15,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.kernels import table_sizes
-from rejoint.marginals.align import check_covered, gather, read_tables
+from rejoint.marginals.align import check_covered, gather, read_base, read_tables
 from rejoint.marginals.compare import (
     Disagreement,
     Fits,
@@ -32,7 +32,7 @@ from rejoint.marginals.unknown import UnknownCells, fill_unknown
 from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments
-from rejoint.text import cite, format_number, plural
+from rejoint.text import format_number, plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.read.table_files import TableFiles
@@ -567,45 +567,15 @@ class Marginals:
         array([[30.,  3.],
                [20., 40.]])
         """
+        options = {key: value for key, value in locals().items() if key not in ("cls", "paths")}
         # The reader of published files is a large part of its own: loaded where files are read.
         from rejoint.marginals.read.table_files import read_files
 
         written = find_folder(paths)
         if written is not None:
             return cls(**read_folder(written))
-        files = read_files(
-            paths,
-            domain=domain,
-            rounded=rounded,
-            noisy=noisy,
-            same=same,
-            collapse=collapse,
-            delimiter=delimiter,
-            encoding=encoding,
-            form=form,
-            table=table,
-            sheet=sheet,
-            skip=skip,
-            header_rows=header_rows,
-            label_columns=label_columns,
-            value=value,
-            where=where,
-            drop=drop,
-            totals=totals,
-            kind=kind,
-            per=per,
-            names=names,
-            missing=missing,
-            decimal=decimal,
-        )
-        return of_files(
-            files,
-            domain=domain,
-            table_weight=table_weight,
-            rounded=rounded,
-            noisy=noisy,
-            impossible=impossible,
-        )
+        weight = options.pop("table_weight")
+        return of_files(read_files(paths, **options), domain=domain, table_weight=weight)
 
     def write(self, folder: str | PathLike[str]) -> None:
         """Write the tables to a folder of CSV files; :meth:`read` gives them back exactly.
@@ -715,55 +685,23 @@ def of_files(
     *,
     domain: Domain | None = None,
     table_weight: Mapping[Any, float] | float | None = None,
-    rounded: float | str | None = None,
-    noisy: bool = False,
-    impossible: Sequence[Mapping[str, Any]] = (),
 ) -> Marginals:
-    r"""Align tables that were read from files.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from rejoint.marginals.read.table_files import read_files
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pathlib.Path(folder, "t.csv").write_text("a,count\nx,3\ny,4\n")
-    ...     of_files(read_files(folder))["a"]
-    array([3., 4.])
-    """
-    shared = files.shared
-    rounded = rounded if rounded is not None else shared.get("rounded")
-    noisy = noisy or bool(shared.get("noisy", False))
-    made = Marginals(**gather(files.tables, domain, weight=table_weight), noisy=noisy)
-    made = replace(made, rounding=np.maximum(made.rounding, read_rounding(made, rounded)))
-    made = made.excluding([*shared.get("impossible", ()), *impossible])
+    """Align tables that were read from files."""
+    parts = gather(files.tables, domain, weight=table_weight)
+    made = Marginals(**parts, noisy=bool(files.shared.get("noisy")))
+    rounding = np.maximum(made.rounding, read_rounding(made, files.shared.get("rounded")))
+    made = replace(made, rounding=rounding).excluding(files.shared.get("impossible", ()))
     check_covered(made.domain, made.index_subsets)
     remark_on_disagreements(made)
     return made
 
 
 def read_rounding(tables: Marginals, rounded: float | str | None) -> FloatArray:
-    """Return how far each table may be from the true one, according to ``rounded``.
-
-    Examples
-    --------
-    >>> m = Marginals.from_tables({"a": [5, 10]})
-    >>> read_rounding(m, 5), read_rounding(m, "nearest 5")
-    (array([5.]), array([2.5]))
-    """
+    """Return how far each table may be from the true one, according to ``rounded``."""
     if rounded is None:
         return tables.rounding
-    text = str(rounded).strip().lower()
-    nearest = text.startswith("nearest")
-    try:
-        base = float(text.removeprefix("nearest"))
-    except ValueError:
-        base = np.nan
-    if not 0 < base < np.inf:
-        raise ValueError(
-            f"rounded={cite(rounded)}: give the number whose multiples the counts are, such as 3, "
-            "5 or 'nearest 5'."
-        )
-    return np.where(tables.counted, base / 2 if nearest else base, 0.0)
+    nearest = str(rounded).strip().lower().startswith("nearest")
+    return np.where(tables.counted, read_base(rounded) / (2 if nearest else 1), 0.0)
 
 
 def _in_order(table: FloatArray, asked: Sequence[int]) -> FloatArray:

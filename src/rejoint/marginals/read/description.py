@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -61,6 +61,14 @@ class Description:
         }
 
 
+def check_known(where: str, what: str, texts: Iterable[str], known: Sequence[str]) -> None:
+    """Raise an error for a text of an option that is not one of those known."""
+    for text in texts:
+        if text not in known:
+            listed = f"{show(known)}.{nearest(text, known)}"
+            raise ValueError(f"{where}{what.format(cite(text))}: {listed}")
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a table was understood: its contents and what was decided."""
@@ -105,9 +113,7 @@ def describe(options: Mapping[str, Any], where: str = "") -> Description:
     """Check options, as Python or TOML gives them, and return them as a description."""
     checked: dict[str, Any] = {}
     for key, value in options.items():
-        if key not in _OPTIONS:
-            close = nearest(key, sorted(_OPTIONS))
-            raise ValueError(f"{where}there is no option {cite(key)}.{close}")
+        check_known(where, "there is no option {}", [key], list(_OPTIONS))
         for name, part in value.items() if isinstance(value, Mapping) else [(None, value)]:
             if OPEN in (part if isinstance(part, list | tuple) else [part]):
                 of = "" if name is None else f" of {cite(name)}"
@@ -218,7 +224,8 @@ def read_description(path: Path) -> FolderDescription:
         raise ValueError(f"{path} is not TOML: {error}.") from error
     shared = {key: plain.pop(key) for key in _SHARED if key in plain}
     groups = shared.get("collapse", {})
-    if not all(isinstance(x, dict) for x in (shared.get("same", {}), groups, *groups.values())):
+    inner = groups.values() if isinstance(groups, dict) else [groups]
+    if not all(isinstance(x, dict) for x in (shared.get("same", {}), *inner)):
         raise ValueError(f"{path}: same and collapse are tables, such as [same] or [collapse.Age].")
     tables: list[tuple[str, Description]] = []
     for name, entry in plain.items():

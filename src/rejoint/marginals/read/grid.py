@@ -13,7 +13,7 @@ from typing import Any
 from rejoint.cost import read_all
 from rejoint.domain.labels import natural_order
 from rejoint.marginals.read.cells import check_size
-from rejoint.records.delimited import DELIMITERS, Dialect, find_dialect, read_csv_rows, read_rows
+from rejoint.records.delimited import find_dialect, read_rows
 from rejoint.records.files import Source
 from rejoint.text import cite, show
 
@@ -22,7 +22,6 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".px", ".json", *WORKBOOKS)
 
-_LINES_OF_GUESS = 400
 #: Rows in which a number must have occurred.
 _FIRST_ROWS = 2_000
 
@@ -80,21 +79,18 @@ def _in_order(names: Sequence[str], where: str) -> list[str]:
 
 def read_grid(source: Source, delimiter: str | None = None, encoding: str | None = None) -> Grid:
     """Read the cells of a text file."""
-    dialect = find_dialect(source, delimiter or ",", encoding)
-    with source.open() as file:
-        start = file.read(2**18).decode(dialect.encoding, errors="replace").lstrip("\ufeff")
-    first = start.splitlines(keepends=True)[:_LINES_OF_GUESS]
-    told = re.fullmatch(r'"?sep=(.)"?\s*', first[0], re.IGNORECASE) if first else None
-    if delimiter is None:
-        tabs = source.suffix in (".tsv", ".tab") and any("\t" in line for line in first)
-        guess = told[1] if told else "\t" if tabs else _guess_delimiter(first)
-        dialect = Dialect(dialect.encoding, guess)
+    dialect = find_dialect(source, delimiter, encoding)
     rows: list[Sequence[str]] = []
     lines: list[int] = []
     has_number = False
     for line, row in read_rows(source, dialect):
-        if told and line == 1:
-            continue
+        if line == 1:
+            row = [cell.lstrip("\ufeff") for cell in row]
+            text = dialect.delimiter.join(row).strip()
+            if told := re.fullmatch(r'"?sep=(.)"?', text, re.IGNORECASE):
+                if delimiter is None:
+                    return read_grid(source, told[1], encoding)
+                continue
         if not has_number:
             has_number = any(cell[:1].isdigit() for cell in row[1:])
             if len(rows) >= _FIRST_ROWS and not has_number:
@@ -102,26 +98,9 @@ def read_grid(source: Source, delimiter: str | None = None, encoding: str | None
                 raise ValueError(f"{source.name} has no table: {what}.")
         if not len(rows) % _FIRST_ROWS:
             check_size(source.name, [len(rows) * len(row) * 4])  # texts take more than numbers
-        if line == 1:
-            row = [cell.lstrip("\ufeff") for cell in row]
         rows.append(tuple(map(str.strip, row)))  # tuples of texts cost the collector nothing
         lines.append(line)
     return Grid(source.name, rows, lines)
-
-
-def _guess_delimiter(lines: Sequence[str]) -> str:
-    """Return the delimiter of which the most lines with numbers have the same number of cells."""
-    numbered = [line for line in lines if re.search(r"\d", line)] or list(lines)
-    best, score = ",", (0.0, 0)
-    for delimiter in DELIMITERS:
-        sizes = [len(row) for row in read_csv_rows(numbered, delimiter)]
-        wide = [size for size in sizes if size > 1]
-        common = max(set(wide), key=wide.count, default=0)
-        # Commas also separate thousands and decimals, and stand in titles.
-        share = wide.count(common) / max(len(numbered), 1) + (delimiter != "," and common > 0) / 2
-        if wide and (share, common) > score and 2 * len(wide) >= len(numbered):
-            best, score = delimiter, (share, common)
-    return best
 
 
 def read_workbook(source: Source, sheet: str | None = None) -> list[Grid]:

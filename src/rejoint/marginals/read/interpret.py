@@ -25,9 +25,9 @@ from rejoint.marginals.read.cells import (
     TableArray,
     meaning_of,
 )
-from rejoint.marginals.read.description import OPEN, Draft, Reading
+from rejoint.marginals.read.description import OPEN, Draft, Reading, check_known
 from rejoint.messages import Argument, Message
-from rejoint.text import cite, nearest, plural, show
+from rejoint.text import cite, plural, show
 
 _TOTAL = re.compile(
     r"(?:grand |sub-?)?totals?(?: .*)?|all(?! other)(?: .*)?|sum|overall|both sexes|.* total|_t"
@@ -50,12 +50,8 @@ def interpret(
     Variables without a name are called x1, x2, ... by ``numbers``.
     """
     array, left_out = _select(array, draft)
-    draft.reading = Reading(
-        *(array.where, array.names, array.labels),
-        form=array.form,
-        left_out=left_out,
-        notes=array.notes,
-    )
+    reading = Reading(array.where, array.names, array.labels, form=array.form, notes=array.notes)
+    draft.reading = replace(reading, left_out=left_out)
     work = _Interpretation(array, draft, rounded)
     if not draft.open:
         work.find_totals()
@@ -69,25 +65,17 @@ def interpret(
 def _select(array: TableArray, draft: Draft) -> tuple[TableArray, tuple[str, ...]]:
     """Apply the declared labels and names; leave out variables of one level."""
     told, where = draft.description, array.where
+    of_file = f"{where}: "
+    check_known(of_file, "where= names {}, which is none of its variables", told.where, array.names)
     for name, kept in told.where.items():
-        if name not in array.names:
-            listed = f"{show(array.names)}.{nearest(name, array.names)}"
-            what = f"where= names {cite(name)}, which is none of its variables: {listed}"
-            raise ValueError(f"{where}: {what}")
         axis = array.names.index(name)
         labels = array.labels[axis]
-        for label in kept:
-            if label not in labels:
-                listed = f"{show(labels)}.{nearest(label, labels)}"
-                raise ValueError(
-                    f"{where}: {cite(name)} has no label {cite(label)}; it has {listed}"
-                )
+        check_known(of_file, f"{cite(name)} has no label {{}}; it has", kept, labels)
         array = array.take(axis, [labels.index(label) for label in kept])
-    dropped = draft.dropped.union(*array.labels)
-    for text in told.drop if array.form in ("", "long", "cross") else ():
-        if text not in dropped:
-            what = f"drop= names {cite(text)}, which is neither a column nor a label"
-            raise ValueError(f"{where}: {what}.")
+    if array.form in ("long", "cross"):
+        texts = [*draft.dropped, *(label for labels in array.labels for label in labels)]
+        what = "drop= names {}, which is neither a column nor a label"
+        check_known(of_file, what, told.drop, texts)
     for axis, labels in enumerate(array.labels):
         places = [i for i, label in enumerate(labels) if label not in told.drop]
         if not places:
@@ -119,10 +107,10 @@ def _rename(array: TableArray, told: Sequence[str] | Mapping[str, str] | None) -
     if told is None:
         return array
     if len(told) != len(array.names):
-        numbers = f"{plural(len(told), 'name')}, but there are"
+        numbers = plural(len(told), "name"), plural(len(array.names), "variable")
+        what = "names= has {}, but there are {}".format(*numbers)
         axes = "; ".join(show(labels, 3) for labels in array.labels)
-        number = plural(len(array.names), "variable")
-        raise ValueError(f"{array.where}: names= has {numbers} {number}: {axes}.")
+        raise ValueError(f"{array.where}: {what}: {axes}.")
     pairs = list(zip(array.names, told, strict=True))
     totals = {new: array.totals.get(old, ()) for old, new in pairs}
     parts = {new: array.parts.get(old, {}) for old, new in pairs}
@@ -175,12 +163,10 @@ class _Interpretation:
     def find_totals(self) -> None:
         """Split totals off each axis; ask about levels that are sums of others."""
         told, array = self.told.totals, self.array
-        labels_of = {label for labels in array.labels for label in labels}
-        for text in () if told == ("none",) else told or ():
-            if text not in labels_of:
-                close = nearest(text, sorted(labels_of))
-                what = f"totals= names {cite(text)}, which is no label"
-                raise ValueError(f"{array.where}: {what}.{close}")
+        told = () if told == ("none",) else told
+        texts = [label for labels in array.labels for label in labels]
+        what = "totals= names {}, which is no label"
+        check_known(f"{array.where}: ", what, told or (), texts)
         for a, (name, labels) in enumerate(zip(array.names, array.labels, strict=True)):
             words = {*array.totals.get(name, ()), *array.parts.get(name, {})}
             words |= {label for label in labels if _TOTAL.fullmatch(label.lower())}
@@ -442,11 +428,8 @@ class _Interpretation:
         says_count = _is_count_unit(unit)
         says_share = self.array.percent or bool(units & _SHARE_UNITS)
         is_whole = self.array.digits == 0 and bool((known == np.floor(known)).all())
-        for name in told.per or ():
-            if name not in self.array.names:
-                listed = f"{show(self.array.names)}.{nearest(name, self.array.names)}"
-                what = f"per= names {cite(name)}, which is none of its variables: {listed}"
-                raise ValueError(f"{self.array.where}: {what}")
+        what = "per= names {}, which is none of its variables"
+        check_known(f"{self.array.where}: ", what, told.per or (), self.array.names)
         per = tuple(self.array.names.index(name) for name in told.per or ())
         self.within = per
         sizes = {"percent": 100.0, "shares": 1.0} if told.kind != "counts" else {}

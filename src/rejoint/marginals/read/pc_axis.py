@@ -18,8 +18,9 @@ from rejoint.records.files import Source
 from rejoint.text import cite, plural
 
 _KEYWORD = re.compile(
-    r'\s*([A-Z][A-Z0-9_.-]*)\s*(?:\[\s*"?([\w-]+)"?\s*\])?\s*(?:\(((?:\s*"[^"]*"\s*,?)*)\))?\s*='
+    r'([A-Z][A-Z0-9_.-]*)\s*(?:\[\s*"?([\w-]+)"?\s*\])?\s*(?:\(((?:\s*"[^"]*"\s*,?)*)\))?\s*='
 )
+_SPACE = re.compile(r"\s*")
 _VALUE = re.compile(r'(?:[^";]|"[^"]*")*;?')
 _LINE = re.compile(r"(?s:.*?);[ \t]*(?=[\r\n]|$)")  # where quotes do not come in pairs
 _QUOTED = re.compile(r'"([^"]*)"\s*(,?)')
@@ -98,13 +99,15 @@ def _decode(content: bytes, encoding: str | None) -> str:
 def _statements(text: str, to_end: re.Pattern[str]) -> tuple[Statements, str | None]:
     """Return the statements before the data, and the data."""
     said: dict[tuple[str, str], str] = {}
-    at = 0
-    while at < len(text):
+    at, has_end = 0, True
+    while (at := _SPACE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
         keyword = _KEYWORD.match(text, at)
         if keyword and keyword[1] == "DATA":
             return said, text[keyword.end() :]
-        value = to_end.match(text, keyword.end() if keyword else at)
-        end = value.end() if value else keyword.end() if keyword else at
+        start = keyword.end() if keyword else at
+        value = to_end.match(text, start) if has_end else None
+        has_end = value is not None
+        end = value.end() if value else text.find("\n", start) + 1 or len(text)
         if keyword and not keyword[2]:  # other languages repeat all of it
             of = _QUOTED.search(keyword[3] or "")
             said[keyword[1], of[1] if of else ""] = text[keyword.end() : end].rstrip("; \r\n")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from rejoint.arrays import FloatArray, sum_to
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
-from rejoint.marginals.align import align
+from rejoint.marginals.align import align, read_base
 from rejoint.marginals.labelled_table import LabelledTable
 from rejoint.marginals.read.cells import TableArray
 from rejoint.marginals.read.description import (
@@ -23,6 +22,7 @@ from rejoint.marginals.read.description import (
     Draft,
     FolderDescription,
     Reading,
+    check_known,
     describe,
     read_description,
     write_description,
@@ -36,7 +36,7 @@ from rejoint.marginals.read.sdmx import read_sdmx
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.records.delimited import numbers_of
 from rejoint.records.files import Source
-from rejoint.text import cite, nearest, plural, show
+from rejoint.text import cite, plural, show
 
 Part = TableArray | Grid
 
@@ -86,6 +86,7 @@ def read_files(
     noisy: bool = False,
     same: Mapping[str, str] | None = None,
     collapse: Mapping[str, Any] | None = None,
+    impossible: Any = (),
     delimiter: str | None = None,
     encoding: str | None = None,
     **options: Any,
@@ -95,11 +96,14 @@ def read_files(
     if options.get("totals") in ((), []):
         given["totals"] = ()
     told, folder = describe(given), _find_description(paths)
-    shared = folder.shared
+    shared = dict(folder.shared)
     same = {**shared.get("same", {}), **(same or {})}
     collapse = {**shared.get("collapse", {}), **(collapse or {})}
-    base = _base(shared.get("rounded") if rounded is None else rounded)
-    noisy = noisy or bool(shared.get("noisy", False))
+    shared |= {} if rounded is None else {"rounded": rounded}
+    shared["noisy"] = noisy or bool(shared.get("noisy"))
+    impossible = [impossible] if isinstance(impossible, Mapping) else impossible
+    shared["impossible"] = [*shared.get("impossible", ()), *impossible]
+    base = read_base(shared.get("rounded"))
     drafts: list[Draft] = []
     numbers = count(1)
     for source in list_files(paths):
@@ -107,7 +111,7 @@ def read_files(
             drafts.append(draft)
             array = read_form(part, draft) if isinstance(part, Grid) else part
             if array is not None:
-                interpret(array, draft, numbers, base, noisy=noisy)
+                interpret(array, draft, numbers, base, noisy=shared["noisy"])
     _raise_open(drafts)
     _remark_on_names(drafts)
     tables = _rename(drafts, same)
@@ -117,15 +121,6 @@ def read_files(
     texts = [write_description(draft.file, draft.description) for draft in drafts]
     readings = tuple(draft.reading for draft in drafts)
     return TableFiles(_typed(tables, domain), readings, shared, "\n".join(texts))
-
-
-def _base(rounded: Any) -> float:
-    """Return how far rounding to multiples moves a number, 0 where it is not told or not valid."""
-    try:
-        base = float(str(rounded).lower().removeprefix("nearest"))
-    except ValueError:
-        return 0.0
-    return base if isfinite(base) and base > 0 else 0.0
 
 
 def _find_description(paths: Paths) -> FolderDescription:
@@ -257,12 +252,10 @@ def _relabel(
 def _rename(drafts: Sequence[Draft], same: Mapping[str, str]) -> list[LabelledTable]:
     """Return the tables with the names and labels that ``same`` says are others."""
     tables = [draft.table for draft in drafts if draft.table is not None]
-    known = {text for t in tables for text in (*t.names, *(x for of in t.labels for x in of or ()))}
-    for text in same:
-        if text not in known:
-            close = nearest(text, sorted(map(str, known)))
-            what = f"same= names {cite(text)}, which is neither a variable nor a level"
-            raise ValueError(f"{what}.{close}")
+    if same:
+        of_all = _levels(tables)
+        texts = [*of_all, *(level for of in of_all.values() for level in of)]
+        check_known("", "same= names {}, which is neither a variable nor a level", same, texts)
     for k, draft in enumerate(drafts if same else ()):
         where = draft.reading.where
         table = _relabel(tables[k], lambda n: same.get(n, n), lambda _, x: same.get(x, x))
@@ -292,13 +285,11 @@ def _collapse(
 ) -> Iterator[LabelledTable]:
     """Yield tables with coarser levels of some variables; each level must be in one of them."""
     levels = _levels(tables)
+    check_known("collapse: ", "no table has the variable {}", collapse, list(levels))
     for name, groups in collapse.items():
-        if name not in levels:
-            raise ValueError(f"collapse: no table has the variable {cite(name)}.")
         members = [m for m in groups.values() if not isinstance(m, int | float)]
-        for level in (str(x) for of in members for x in of):
-            if level not in levels[name]:
-                raise ValueError(f"collapse: no table has the level {cite(level)} of {cite(name)}.")
+        what = f"no table has the level {{}} of {cite(name)}"
+        check_known("collapse: ", what, [str(x) for of in members for x in of], levels[name])
     for table in tables:
         for name in table.names:
             if name in collapse:
@@ -384,11 +375,8 @@ def _check_variables(
     ]
     for name, here, labels in cells:
         if domain is not None:
-            if name not in domain:
-                close = nearest(name, domain.names)
-                raise ValueError(
-                    f"The tables mention {cite(name)}, which is not in the domain.{close}"
-                )
+            what = "The tables mention {}, which is not in the domain"
+            check_known("", what, [name], domain.names)
             continue
         there, known = first.setdefault(name, (here, labels))
         gaps = {"first": [x for x in known if x not in labels]}
