@@ -1,5 +1,6 @@
 """Description of a table: what its file does not say itself, as options or as TOML beside it."""
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -247,8 +248,7 @@ def write_description(name: str, description: Description, remarks: Mapping[str,
 
 
 def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda m: f"\\u{ord(m[0]):04x}", escaped) + '"'
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml(value: Any, key: str = "") -> str:

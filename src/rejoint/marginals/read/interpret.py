@@ -6,6 +6,7 @@ total, nor a sum of 1 or 100, nor the file's own word shows to be counts or shar
 """
 
 import re
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
@@ -187,7 +188,7 @@ class _Interpretation:
             axis = self.axes[a]
             if axis.total is None and self._is_sum(a, i, axis.core):
                 axis.total = i
-            elif not self._is_told_sum(a, i) and self._members(a, i) is None:
+            elif not self._is_told_sum(a, i) and not self._is_part_sum(a, i):
                 failed.append((a, i))
         for axis in self.axes:
             axis.sums = [i for i in axis.sums if i != axis.total]
@@ -252,25 +253,17 @@ class _Interpretation:
         parts = self.array.parts.get(self.array.names[a], {}).get(labels[i], ())
         return bool(parts) and self._is_sum(a, i, [labels.index(part) for part in parts])
 
-    def _members(self, a: int, i: int) -> list[int] | None:
-        """Return levels that a label is the sum of: all, a run after or before it, or any."""
-        core = self.axes[a].core
-        if self._is_sum(a, i, core):
-            return core
-        lines = self._lines(a, [i, *core])
+    def _is_part_sum(self, a: int, i: int) -> bool:
+        """Return whether a label is the sum of some levels: a run after or before it, or any."""
+        order = sorted([i, *self.axes[a].core])
+        lines, k = self._lines(a, order), order.index(i)
         lines = lines[:, ~np.isnan(lines).any(axis=0)]
-        rows = list(range(1, len(core) + 1))
-        return self._find_members(lines, lines.sum(axis=1), [i, *core], 0, rows, deep=True)
+        others = [j for j in range(len(order)) if j != k]
+        is_sum = self._is_sum(a, i, self.axes[a].core)
+        return is_sum or bool(self._find_members(lines, lines.sum(axis=1), k, others, deep=True))
 
     def _find_members(
-        self,
-        lines: FloatArray,
-        sums: FloatArray,
-        places: Sequence[int],
-        target: int,
-        rows: list[int],
-        *,
-        deep: bool,
+        self, lines: FloatArray, sums: FloatArray, target: int, rows: list[int], *, deep: bool
     ) -> list[int] | None:
         """Return the rows that add up to another: all, a run beside it in the file, or any."""
         error = self.error
@@ -285,11 +278,10 @@ class _Interpretation:
             return None
         # Roundings of many lines are independent of each other.
         slack = 2.0 * error * (len(rows) + 1) * lines.shape[1] ** 0.5 + 1e-9 * abs(wanted)
-        after = [k for k in rows if places[k] > places[target]]
-        before = [k for k in rows if places[k] < places[target]][::-1]
+        middle = bisect(rows, target)
         if abs(float(sums[rows].sum()) - wanted) <= slack and adds_up(rows):
             return rows
-        for run in (after, before):
+        for run in (rows[middle:], rows[:middle][::-1]):
             reached = np.cumsum(sums[run])
             for k in np.flatnonzero(np.abs(reached - wanted) <= slack)[:20]:
                 if k and adds_up(run[: k + 1]):
@@ -322,7 +314,7 @@ class _Interpretation:
                     break
                 others = [j for j in left if j != k]
                 deep = rank < _DEEPEST
-                members = self._find_members(lines, size, axis.core, k, others, deep=deep)
+                members = self._find_members(lines, size, k, others, deep=deep)
                 if members is not None and self._is_proof(lines[k], len(members), len(order)):
                     left = others
                     sums.append(labels_of[a][axis.core[k]])

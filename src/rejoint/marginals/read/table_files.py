@@ -190,33 +190,23 @@ def _refuse_form(array: TableArray, told: Description) -> None:
             raise ValueError(Message(template, **fields))
 
 
-class _Plain:
-    """A text that a message shows in full."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text if len(text) < 2_000 else text[:2_000] + "..."
-
-    def __format__(self, spec: str) -> str:
-        return self._text
-
-
 def _raise_open(drafts: Sequence[Draft]) -> None:
     """Raise an error that proposes a description of the files that do not say all."""
     waiting = [draft for draft in drafts if draft.open]
     if not waiting:
         return
-    texts = [write_description(d.file, d.description, d.open) for d in waiting[:10]]
+    text = "\n".join(write_description(d.file, d.description, d.open) for d in waiting[:10])
     options = dict.fromkeys(key for draft in waiting[:10] for key in draft.open)
     reasons = "; ".join(f"{key}: {why}" for key, why in waiting[0].open.items())
     more = f" ({plural(len(waiting) - 1, 'file')} more like this.)" if len(waiting) > 1 else ""
     message = Message(
         "{where} does not say all that is needed: {reasons}.{more} Write this to {file} beside "
         "the files, with what is marked by # decided, or give {options}:\n\n{text}",
-        **{"where": waiting[0].reading.where, "reasons": _Plain(reasons), "more": more},
-        **{"file": FILE, "text": _Plain("\n".join(texts))},
+        **{"where": waiting[0].reading.where, "more": more, "file": FILE},
+        **{"reasons": join_messages([reasons[:2_000]]), "text": join_messages([text[:2_000]])},
         options=join_messages([Argument(key) for key in options], ", "),
     )
-    raise OpenQuestionError(message, "\n".join(texts))
+    raise OpenQuestionError(message, text)
 
 
 # One name for one thing --------------------------------------------------------------------
