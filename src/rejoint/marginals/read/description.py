@@ -224,10 +224,11 @@ def read_description(path: Path) -> FolderDescription:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not TOML: {error}.") from error
     shared = {key: plain.pop(key) for key in _SHARED if key in plain}
-    groups = shared.get("collapse", {})
-    inner = groups.values() if isinstance(groups, dict) else [groups]
-    if not all(isinstance(x, dict) for x in (shared.get("same", {}), *inner)):
-        raise ValueError(f"{path}: same and collapse are tables, such as [same] or [collapse.Age].")
+    groups, listed = shared.get("collapse", {}), shared.get("impossible", [])
+    inner = [*(groups.values() if isinstance(groups, dict) else [groups]), shared.get("same", {})]
+    inner += listed if isinstance(listed, list) else [None]
+    if not all(isinstance(x, dict) for x in inner):
+        raise ValueError(f"{path}: write [same], [collapse.Age] and a list [[impossible]].")
     tables: list[tuple[str, Description]] = []
     for name, entry in plain.items():
         for options in entry if isinstance(entry, list) else [entry]:
