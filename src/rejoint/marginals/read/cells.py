@@ -117,12 +117,13 @@ def read_cells(texts: Sequence[str], decimal: str = ".") -> Cells:
     """Read cells; what is not a number is a mark, whatever it says."""
     place = {text: k for k, text in enumerate(dict.fromkeys(texts))}
     order = np.fromiter(map(place.__getitem__, texts), np.int64, len(texts))
-    numbers = [read_number(text, decimal) or Number(np.nan) for text in place]
+    read = [read_number(text, decimal) for text in place]
     marks: dict[str, int] = {}
     codes = [
-        marks.setdefault(text.strip(), len(marks) + 1) if np.isnan(number.value) else 0
-        for text, number in zip(place, numbers, strict=True)
+        0 if number else marks.setdefault(text.strip(), len(marks) + 1)
+        for text, number in zip(place, read, strict=True)
     ]
+    numbers = [number or Number(np.nan) for number in read]
     flags: Counter[str] = Counter()
     for number, times in zip(numbers, np.bincount(order), strict=True):
         if number.flag:
