@@ -67,7 +67,7 @@ def check_known(where: str, what: str, texts: Iterable[str], known: Sequence[str
     for text in texts:
         if text not in known:
             listed = f"{show(known)}.{nearest(text, known)}"
-            raise ValueError(f"{where}{what.format(cite(text))}: {listed}")
+            raise ValueError(f"{where}{what.replace('{}', cite(text))}: {listed}")
 
 
 @dataclass(frozen=True)
