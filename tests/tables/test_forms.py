@@ -389,5 +389,5 @@ def test_impossible_combinations_hold_in_synthesis_and_files(tmp_path):
 
 def test_braces_in_names_are_text(tmp_path):
     path = put(tmp_path, "Area {a},Kind,count\nx,u,3\nx,v,4\ny,u,5\ny,v,6\n")
-    with pytest.raises(ValueError, match="'Area {a}' has no label 'z'; it has: 'x', 'y'"):
+    with pytest.raises(ValueError, match=r"'Area \{a\}' has no label 'z'; it has: 'x', 'y'"):
         Marginals.read(path, where={"Area {a}": "z"})
