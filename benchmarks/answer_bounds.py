@@ -18,7 +18,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 
 from rejoint import Domain, Marginals
-from rejoint.marginals.suppression import UnknownCells
+from rejoint.marginals.unknown import UnknownCells
 from rejoint.model import FloatArray
 from rejoint.queries.answer_bounds import bound_answer
 

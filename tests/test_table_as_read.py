@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.io.fit_notes import fit_notes
 from rejoint.marginals.read.table_files import read_files
-from rejoint.marginals.suppression import UnknownCells
+from rejoint.marginals.unknown import UnknownCells
 from rejoint.pmf.table_as_read import list_as_read
 
 NAN = float("nan")

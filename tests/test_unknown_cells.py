@@ -10,7 +10,7 @@ from scipy.stats import poisson
 import rejoint as rj
 from rejoint.factorization import fit_tables
 from rejoint.marginals import Marginals
-from rejoint.marginals.suppression import UnknownCells, expected, fill_table, meet_sums
+from rejoint.marginals.unknown import UnknownCells, expected, fill_table, meet_sums
 
 NAN = float("nan")
 

@@ -103,7 +103,7 @@ def test_options_of_the_command_line_are_those_of_python(run, published):
     ("words", "said"),
     [
         (["--same", "Men"], "--same Men: write A=B."),
-        (["--missing", "x=one..4"], "no meaning of a mark"),
+        (["--missing", "x=one..4"], "give for each mark 0"),
         (["--where", "Sex"], "write VARIABLE=LABEL"),
         (["--rounded", "often"], "rounded='often': give the number"),
     ],

@@ -19,7 +19,7 @@ from rejoint.factorization.max_entropy import (
     make_completion_problem,
 )
 from rejoint.factorization.table_goals import Exact, Near, Tilted, Within
-from rejoint.marginals.suppression import UnknownCells
+from rejoint.marginals.unknown import UnknownCells
 from rejoint.solver.run import run
 
 

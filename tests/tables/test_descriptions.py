@@ -117,7 +117,7 @@ def test_patterns_several_tables_and_shared_entries(tmp_path):
     ("text", "words"),
     [
         ('["a.csv"]\nkind = "odds"\n', r"tables.toml, \['a.csv'\]: kind='odds'"),
-        ('["a.csv"]\nkinds = "counts"\n', "no option 'kinds'. Did you mean 'kind'"),
+        ('["a.csv"]\nkinds = "counts"\n', "no option 'kinds': .* Did you mean 'kind'"),
         ('["a.csv"]\nkind = "?"\n', "kind is still '\\?': write what it is"),
         ('["a.csv"]\nmissing = {"-" = "?"}\n', "missing of '-' is still"),
         ('["a.csv"]\nwhere = {Year = "?"}\n', "where of 'Year' is still"),
@@ -150,3 +150,13 @@ def read_description_of(name):
     from rejoint.marginals.read.description import Description
 
     return Description(drop=(name,), missing={name: (1.0, 9.0)})
+
+
+@pytest.mark.parametrize(
+    "text", ["same = 3\n", 'collapse = "x"\n', "[collapse]\nAge = 3\n", 'impossible = ["x"]\n']
+)
+def test_shared_entries_have_their_form(tmp_path, text):
+    (tmp_path / "tables.toml").write_text(text)
+    (tmp_path / "a.csv").write_text("a,count\nx,1\ny,2\n")
+    with pytest.raises(ValueError, match=r"write \[same\], \[collapse.Age\] and a list"):
+        Marginals.read(tmp_path)

@@ -244,7 +244,7 @@ def test_every_option_that_means_nothing_here_is_an_error(tmp_path):
         ({"kind": "odds"}, "give one of 'counts'"),
         ({"skip": "x"}, "lines such as '1-4'"),
         ({"header_rows": 0}, "whole number of at least 1"),
-        ({"missing": {"-": "many"}}, "no meaning of a mark"),
+        ({"missing": {"-": "many"}}, "give for each mark 0, 'unknown'"),
         ({"table": 3}, "but it has 1 table"),
     ]:
         with pytest.raises(ValueError, match=words):
@@ -385,3 +385,9 @@ def test_impossible_combinations_hold_in_synthesis_and_files(tmp_path):
     assert answer.value == 0.0
     with pytest.raises(ValueError, match="has records there"):
         Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]}, impossible=[{"a": 0, "b": 1}])
+
+
+def test_braces_in_names_are_text(tmp_path):
+    path = put(tmp_path, "Area {a},Kind,count\nx,u,3\nx,v,4\ny,u,5\ny,v,6\n")
+    with pytest.raises(ValueError, match=r"'Area \{a\}' has no label 'z'; it has: 'x', 'y'"):
+        Marginals.read(path, where={"Area {a}": "z"})

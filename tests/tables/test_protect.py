@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 import rejoint as rj
 from rejoint.marginals import Marginals
-from rejoint.marginals.suppression import protect
+from rejoint.marginals.protect import protect
 
 
 def ranges(counts, shown, small, limit):

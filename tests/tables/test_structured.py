@@ -1,12 +1,13 @@
 """PC-Axis, JSON-stat, SDMX-CSV and TSV of Eurostat: every cell where the format says it is."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 
 from rejoint.marginals import Marginals
-from rejoint.marginals.read.description import Description
+from rejoint.marginals.read.description import Description, Draft, Reading
 from rejoint.marginals.read.forms import read_form
 from rejoint.marginals.read.grid import read_grid
 from rejoint.marginals.read.table_files import read_arrays
@@ -204,4 +205,12 @@ def test_sizes_are_refused_before_they_are_built():
     rows = "".join(f"x{i},y{i % 20_000},z{i % 30_000},1\n" for i in range(40_000))
     grid = read_grid(Source("t.csv", content=f"a,b,c,count\n{rows}".encode()))
     with pytest.raises(ValueError, match=r"make 24,000,000,000,000 cells, of which 40,000 cells"):
-        read_form(grid, Description())
+        read_form(grid, Draft("t.csv", Reading("t.csv"), Description()))
+
+
+@pytest.mark.parametrize("junk", ["x" * 200_000, "\n" * 200_000, '"' * 3 + "X" * 100_000])
+def test_pc_axis_without_statements_is_refused_at_once(junk):
+    began = time.process_time()
+    with pytest.raises(ValueError, match="not valid PC-Axis"):
+        array_of(PX + junk)
+    assert time.process_time() - began < 5.0

@@ -14,8 +14,8 @@ from rejoint.cli.output import echo_json, show_table
 from rejoint.io.atomic import atomic_file
 from rejoint.marginals.compare import Disagreement
 from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.read.description import Reading
 from rejoint.marginals.read.grid import list_files
-from rejoint.marginals.read.interpret import Reading
 from rejoint.marginals.read.table_files import OpenQuestionError, TableFiles
 from rejoint.text import clean_label, format_number, plural
 

@@ -16,8 +16,7 @@ from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedModel, read_open, read_saved
 from rejoint.marginals.folder import find_folder
 from rejoint.marginals.marginals import Marginals, of_files
-from rejoint.marginals.read.description import FORMS, KINDS
-from rejoint.marginals.read.interpret import Reading
+from rejoint.marginals.read.description import FORMS, KINDS, Reading
 from rejoint.marginals.read.table_files import TableFiles, read_files
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
@@ -515,10 +514,8 @@ class TableReader:
         options = self.options()
         if find_folder(given) is not None:
             return Marginals.read(given), TableFiles(())
-        impossible = options.pop("impossible", ())
         files = read_files(given, **options)
-        made = of_files(files, rounded=self.rounded, noisy=self.noisy, impossible=impossible)
-        return made, files
+        return of_files(files), files
 
 
 def _pair(option: str, text: str, form: str) -> tuple[str, str]:

@@ -12,8 +12,8 @@ from rejoint.cli.options import DataReader, split_names
 from rejoint.cli.output import echo_json
 from rejoint.cost import Cost
 from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.protect import Protection, protect
 from rejoint.marginals.subsets import choose_subsets, memory_of_subsets
-from rejoint.marginals.suppression import Protection, protect
 from rejoint.text import format_bytes, format_number, plural
 
 #: Seconds that it takes to write a table of a few cells, at the least and at the most.

@@ -18,7 +18,7 @@ from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.compare import SAME, disagreements, is_rounding
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.moments import Moment
-from rejoint.marginals.suppression import UnknownCells, meet_sums
+from rejoint.marginals.unknown import UnknownCells, meet_sums
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF

@@ -51,7 +51,7 @@ from rejoint.text import plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
-    from rejoint.marginals.read.interpret import Reading
+    from rejoint.marginals.read.description import Reading
     from rejoint.records.records import BaseRecords, Records
     from rejoint.records.scan import Scan
     from rejoint.solver.result import FitResult

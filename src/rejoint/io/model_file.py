@@ -62,7 +62,15 @@ from rejoint.io.saved_counts import (
     counts_of_plain,
     counts_to_plain,
 )
-from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
+from rejoint.io.saved_tables import (
+    CELLS,
+    UNKNOWN,
+    SavedTables,
+    lists_of_cells,
+    read_unknown,
+    tables_of_plain,
+    tables_to_plain,
+)
 from rejoint.io.schema import (
     SchemaError,
     anything,
@@ -275,7 +283,7 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
             else list(kept.arrays)
         )
     if plain:
-        head.get("tables", {}).update(_cells_to_plain(cells))
+        head.get("tables", {}).update(lists_of_cells(cells))
         head.get("counts", {}).update({name: array.tolist() for name, array in beside.items()})
         if model.ensemble is not None:
             members = [_stacked_to_plain(member, model.domain) for member in model.ensemble.members]
@@ -386,14 +394,6 @@ def _array_to_plain(array: NDArray[Any]) -> dict[str, Any]:
     exact = array.astype(str).astype(np.float64) if array.dtype == np.float32 else array
     kind, values = array.dtype.newbyteorder("<").str, exact.ravel().tolist()
     return {"type": kind, "shape": list(array.shape), "values": values}
-
-
-def _cells_to_plain(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
-    """Return the arrays of tables as lists, null for no bound."""
-    plain: dict[str, Any] = {name: array.tolist() for name, array in arrays.items()}
-    if UNKNOWN in plain:
-        plain[UNKNOWN][2] = [x if np.isfinite(x) else None for x in plain[UNKNOWN][2]]
-    return plain
 
 
 def _to_text(plain: Mapping[str, Any]) -> bytes:
@@ -562,16 +562,10 @@ def _expand_states(
 
 def _plain_cells(plain: Any) -> dict[str, FloatArray]:
     """Return the arrays of tables that stand in a JSON object as lists."""
-    found: dict[str, FloatArray] = {}
-    if isinstance(plain, dict) and CELLS in plain:
-        found[CELLS] = _read_numbers(plain[CELLS], 1, "the cells of its tables")
-        if UNKNOWN in plain:
-            rows = plain[UNKNOWN]
-            if not isinstance(rows, list) or len(rows) != 3 or not isinstance(rows[2], list):
-                raise SchemaError("its unknown cells are not three rows of numbers")
-            high = [np.inf if x is None else x for x in rows[2]]
-            found[UNKNOWN] = _read_numbers([*rows[:2], high], 2, "its unknown cells")
-    return found
+    if not isinstance(plain, dict) or CELLS not in plain:
+        return {}
+    cells = _read_numbers(plain[CELLS], 1, "the cells of its tables")
+    return {CELLS: cells, **read_unknown(plain)}
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:

@@ -143,7 +143,7 @@ def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain)
         raise SchemaError(f"its tables have {plural(sum(sizes), 'cell')}, not {cells.size:,}")
     if not (np.abs(cells) < LARGEST).all() or (not noisy and cells.min(initial=0.0) < 0.0):
         raise SchemaError("a cell of its tables is not a count or share")
-    places = check_unknown(arrays.get(UNKNOWN), len(cells))
+    places = _check_unknown(arrays.get(UNKNOWN), len(cells))
     return tables._replace(
         cells=cells,
         weight=_per_table(found, "weight", number(0.0), len(subsets)),
@@ -151,9 +151,30 @@ def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain)
         rounding=_per_table(found, "rounding", number(0.0), len(subsets)),
         noisy=noisy,
         unknown=arrays.get(UNKNOWN),
-        sums=check_sums(found, places, np.cumsum([0, *sizes], dtype=np.int64)),
-        moments=tuple(map(read_moment, found.get("moments", ()))),
+        sums=_check_sums(found, places, np.cumsum([0, *sizes], dtype=np.int64)),
+        moments=tuple(map(_read_moment, found.get("moments", ()))),
     )
+
+
+def lists_of_cells(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
+    """Return the arrays of tables as lists, null for no bound."""
+    plain: dict[str, Any] = {name: array.tolist() for name, array in arrays.items()}
+    if UNKNOWN in plain:
+        plain[UNKNOWN][2] = [x if np.isfinite(x) else None for x in plain[UNKNOWN][2]]
+    return plain
+
+
+_UNKNOWN_ROWS = object_of({UNKNOWN: list_of(list_of(nullable(number())), size=3)})
+
+
+def read_unknown(plain: Mapping[str, Any]) -> dict[str, FloatArray]:
+    """Return the array of unknown cells that an object has as lists."""
+    if UNKNOWN not in plain:
+        return {}
+    rows = _UNKNOWN_ROWS(plain, "its tables")[UNKNOWN]
+    if len({*map(len, rows)}) > 1 or None in rows[0] or None in rows[1]:
+        raise SchemaError("its unknown cells are not three rows of numbers")
+    return {UNKNOWN: np.array([*rows[:2], [np.inf if x is None else x for x in rows[2]]], float)}
 
 
 def _read_domain(plain: Any, model: Domain) -> Domain:
@@ -196,8 +217,8 @@ def _schemas(domain: Domain) -> dict[str, Schema]:
         "identified": nullable(_TEXT),
         "evidence": list_of(evidence),
         "noisy": flag,
-        "sums": SUMS,
-        "moments": list_of(moment(domain)),
+        "sums": _SUMS,
+        "moments": list_of(_moment(domain)),
     }
 
 
@@ -210,7 +231,7 @@ def _per_table(
     return np.array(values, dtype=bool if schema is flag else np.float64)
 
 
-def check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
+def _check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
     """Return the places of unknown cells; raise an error for invalid places or bounds."""
     if rows is None:
         return np.empty(0, dtype=np.intp)
@@ -227,13 +248,13 @@ def check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
 
 
 #: Known sums, each of unknown cells, by their position among these.
-SUMS = list_of(pair_of(list_of(number(0, whole=True)), number()))
+_SUMS = list_of(pair_of(list_of(number(0, whole=True)), number()))
 
 
-def check_sums(
+def _check_sums(
     plain: Mapping[str, Any], places: NDArray[np.intp], starts: NDArray[np.int64]
 ) -> tuple[tuple[tuple[int, ...], float], ...]:
-    """Return known sums, which `SUMS` has accepted; the cells of each must be of one table."""
+    """Return known sums, which `_SUMS` has accepted; the cells of each must be of one table."""
     found = []
     for members, value in plain.get("sums", ()):
         if not members or max(members) >= len(places):
@@ -245,7 +266,7 @@ def check_sums(
     return tuple(found)
 
 
-def moment(domain: Domain) -> Schema:
+def _moment(domain: Domain) -> Schema:
     """Accept a known expectation."""
     parts = object_of(
         {
@@ -265,8 +286,8 @@ def moment(domain: Domain) -> Schema:
     return check
 
 
-def read_moment(plain: Mapping[str, Any]) -> SavedMoment:
-    """Return a known expectation that `moment` has accepted."""
+def _read_moment(plain: Mapping[str, Any]) -> SavedMoment:
+    """Return a known expectation that `_moment` has accepted."""
     vectors = tuple(np.array(vector, dtype=np.float64) for vector in plain["vectors"])
     variables = tuple(plain["variables"])
     return SavedMoment(variables, vectors, float(plain["value"]), plain["label"])

@@ -3,8 +3,10 @@
 marginals       Marginals: count, from_tables, from_pmf, read, write, +
 subsets         which tables to count, and what they cost
 count           records counted into tables, chunk by chunk; tables added up
-labelled_table  the forms in which a table may be given; given tables over one domain
-suppression     cells that are not known, how a model fills them; small counts held back
+labelled_table  the forms in which a table may be given
+align           given tables over one domain
+unknown         cells that are not known, and how a model fills them
+protect         small counts held back, counts rounded
 read            published files: structured formats, two plain forms, descriptions
 folder          tables written to a folder, and read back exactly
 moments         means, covariances and higher moments of numeric levels

@@ -11,7 +11,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.subsets import indices_of
-from rejoint.marginals.suppression import fill_table
+from rejoint.marginals.unknown import fill_table
 from rejoint.messages import Message, PythonName, remark
 from rejoint.text import shorten
 
@@ -45,15 +45,7 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(store: "Marginals") -> list[Disagreement]:
-    """List the tables with records that differ on their common variables, worst first.
-
-    Examples
-    --------
-    >>> from rejoint import Domain, Marginals
-    >>> domain = Domain.of({"a": 2, "b": 2})
-    >>> disagreements(Marginals(domain, ((0, 1), (1,)), [3, 1, 3, 1, 1, 1]))
-    [Disagreement(first=('a', 'b'), second=('b',), shared=('b',), distance=0.25)]
-    """
+    """List the tables with records that differ on their common variables, worst first."""
     # Guesses in unknown cells would make tables agree or differ where nothing is known.
     full = [i for i in range(len(store)) if store.totals[i] > 0 and store.unknown_of(i) is None]
     subsets = [store.index_subsets[i] for i in full]
@@ -68,26 +60,15 @@ def disagreements(store: "Marginals") -> list[Disagreement]:
 
 
 def remark_on_disagreements(store: "Marginals") -> None:
-    """Remark on the worst disagreement of tables, and on moments that tables contradict.
-
-    Examples
-    --------
-    >>> from rejoint import Domain, Marginals
-    >>> remark_on_disagreements(Marginals(Domain.of({"a": 2}), ((0,),), [3, 1]))
-    """
-    apart = (found for found in disagreements(store) if found.distance > THRESHOLD)
-    for worst in apart:
-        if not is_rounding(store, worst):
-            remark(
-                Message(
-                    "Tables {first} and {second} disagree on {shared}: {distance:.1%} of the mass "
-                    "would have to move. That is the worst of them; {disagreements} lists all. A "
-                    "fit finds a compromise.",
-                    disagreements=PythonName("m.disagreements()"),
-                    **worst._asdict(),
-                )
-            )
-            break
+    """Remark on the worst disagreement of tables, and on moments that tables contradict."""
+    apart = [pair for pair in disagreements(store) if pair.distance > THRESHOLD]
+    worst = next((pair for pair in apart if not is_rounding(store, pair)), None)
+    if worst is not None:
+        template = (
+            "Tables {first} and {second} disagree on {shared}: {distance:.1%} of the mass would "
+            "have to move. That is the worst of them; {more} lists all. A fit finds a compromise."
+        )
+        remark(Message(template, more=PythonName("m.disagreements()"), **worst._asdict()))
     for moment in store.moments:
         _remark_on_moment(store, moment)
 
@@ -98,16 +79,6 @@ def is_rounding(store: "Marginals", found: Disagreement) -> bool:
     Errors of rounding are spread evenly over their range and add up as independent ones do: sums
     further apart than five standard deviations are not explained. 35 tables have thousands of such
     sums, some of which are more than three apart.
-
-    Examples
-    --------
-    >>> from rejoint import Domain, Marginals
-    >>> domain = Domain.of({"a": 2, "b": 2})
-    >>> cells = [10, 15, 20, 35, 30, 45]
-    >>> plain = Marginals(domain, ((0, 1), (1,)), cells)
-    >>> rounded = Marginals(domain, ((0, 1), (1,)), cells, rounding=[5, 5])
-    >>> is_rounding(plain, disagreements(plain)[0]), is_rounding(rounded, disagreements(plain)[0])
-    (False, True)
     """
     margins, variances = [], []
     for names in (found.first, found.second):
@@ -141,46 +112,28 @@ def furthest_apart(
 
     There is one entry for each set of variables that is the intersection of two tables: the two
     tables that are furthest apart on it, and their total variation distance.
-
-    Examples
-    --------
-    >>> a, b = np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([[0.25, 0.0], [0.25, 0.5]])
-    >>> furthest_apart([(0, 1), (1, 2)], [a, b])
-    [(0, 1, (1,), 0.25)]
     """
-    found = []
-    for shared, members in _holders(subsets).items():
-        worst = _worst(shared, members, subsets, tables)
-        if worst is not None:
-            found.append(worst)
-    return sorted(found, key=lambda entry: -entry[3])
+    from scipy.spatial.distance import cdist  # loaded when needed: it is slow to import
 
-
-def _holders(subsets: Sequence[Subset]) -> dict[Subset, list[int]]:
-    """Return every set of variables that two or more tables contain, with those tables."""
     holders: dict[Subset, list[int]] = defaultdict(list)
     for i, subset in enumerate(subsets):
         for shared in parts_of(subset):
             holders[shared].append(i)
-    return {shared: members for shared, members in holders.items() if len(members) > 1}
-
-
-def _worst(
-    shared: Subset, members: list[int], subsets: Sequence[Subset], tables: Sequence[FloatArray]
-) -> tuple[int, int, Subset, float] | None:
-    from scipy.spatial.distance import cdist  # loaded when needed: it is slow to import
-
-    parts = np.stack([sum_to(tables[i], subsets[i], shared).ravel() for i in members])
-    distance = 0.5 * cdist(parts, parts, metric="cityblock")
-    # Pairs that share more than this set are compared on all common variables, not here.
-    holds = np.zeros((len(members), 1 + max(max(subsets[i]) for i in members)), dtype=np.int64)
-    for row, i in enumerate(members):
-        holds[row, list(subsets[i])] = 1
-    exactly = np.triu(holds @ holds.T == len(shared), k=1)
-    if not exactly.any():
-        return None
-    first, second = np.unravel_index(np.argmax(np.where(exactly, distance, -1.0)), distance.shape)
-    return members[first], members[second], shared, float(distance[first, second])
+    pairs = []
+    for shared, members in holders.items():
+        if len(members) < 2:
+            continue
+        parts = np.stack([sum_to(tables[i], subsets[i], shared).ravel() for i in members])
+        distance = 0.5 * cdist(parts, parts, metric="cityblock")
+        # Pairs that share more than this set are compared on all common variables, not here.
+        holds = np.zeros((len(members), 1 + max(max(subsets[i]) for i in members)), dtype=np.int64)
+        for row, i in enumerate(members):
+            holds[row, list(subsets[i])] = 1
+        exactly = np.triu(holds @ holds.T == len(shared), k=1)
+        if exactly.any():
+            at = np.unravel_index(np.argmax(np.where(exactly, distance, -1.0)), distance.shape)
+            pairs.append((members[at[0]], members[at[1]], shared, float(distance[at])))
+    return sorted(pairs, key=lambda entry: -entry[3])
 
 
 class TableFit(NamedTuple):
@@ -241,32 +194,13 @@ def _line(fit: TableFit) -> tuple[str, ...]:
 
 
 def compare(store: "Marginals", model: Any) -> Fits:
-    """Compare each table with that of a model, worst first; leave out unknown cells.
-
-    Examples
-    --------
-    >>> from rejoint import Domain, Marginals
-    >>> domain = Domain.of({"a": ["x", "y"]})
-    >>> table, even = (Marginals(domain, ((0,),), cells) for cells in ([30, 10], [1, 1]))
-    >>> compare(table, even)
-    table  distance  by chance  worst cell  given   model
-    a      0.2500    0.0631     a=x         0.7500  0.5000
-    """
+    """Compare each table with that of a model, worst first; leave out unknown cells."""
     found = [compare_table(store, i, model) for i in range(len(store)) if store.totals[i] > 0]
     return Fits(sorted(found, key=lambda fit: -fit.distance))
 
 
 def compare_table(store: "Marginals", i: int, model: Any) -> TableFit:
-    """Compare the i-th table with that of a model; leave out unknown cells.
-
-    Examples
-    --------
-    >>> from rejoint import Domain, Marginals
-    >>> domain = Domain.of({"a": ["x", "y"]})
-    >>> table, even = (Marginals(domain, ((0,),), cells) for cells in ([30, 10], [1, 1]))
-    >>> compare_table(table, 0, even).distance
-    0.25
-    """
+    """Compare the i-th table with that of a model; leave out unknown cells."""
     names = store.subsets[i]
     found = aligned(model, store.domain.project(names))
     filled = _filled(store, i, found)
@@ -286,16 +220,7 @@ def compare_table(store: "Marginals", i: int, model: Any) -> TableFit:
 
 
 def filled_counts(store: "Marginals", i: int, model: Any) -> FloatArray:
-    """Return the i-th table with its unknown cells as a model expects them.
-
-    Examples
-    --------
-    >>> from rejoint import Marginals
-    >>> cells = {"a": {"x": 30, "y": float("nan")}}
-    >>> table = Marginals.from_tables(cells, suppressed=(0, 90))
-    >>> filled_counts(table, 0, Marginals.from_tables({"a": {"x": 3, "y": 1}})).round(2)
-    array([30., 10.])
-    """
+    """Return the i-th table with its unknown cells as a model expects them."""
     return _filled(store, i, aligned(model, store.domain.project(store.subsets[i])))
 
 
@@ -309,15 +234,7 @@ def _filled(store: "Marginals", i: int, shares: FloatArray) -> FloatArray:
 
 
 def aligned(model: Any, domain: Domain) -> FloatArray:
-    """Return a model's table with the levels of a domain in order; zero for levels that it lacks.
-
-    Examples
-    --------
-    >>> from rejoint import Marginals
-    >>> other = Marginals(Domain.of({"a": ["y", "x"]}), ((0,),), [1, 3])
-    >>> aligned(other, Domain.of({"a": ["x", "y", "z"]}))
-    array([0.75, 0.25, 0.  ])
-    """
+    """Return a model's table with the levels of a domain; zero for levels that it lacks."""
     found = np.asarray(model.marginal(list(domain.names)))
     for axis, variable in enumerate(domain):
         levels = model.domain[variable.name].levels
@@ -335,11 +252,6 @@ def expected_distance(shares: FloatArray, records: float) -> float:
 
     A count is nearly normal where many are expected, ``E|k - m| = sqrt(2 v / pi)``; where few
     are, it is nearly zero or one, ``E|k - m| = 2 m``. The smaller of the two bounds both.
-
-    Examples
-    --------
-    >>> round(expected_distance(np.array([0.5, 0.5]), 100), 4)
-    0.0399
     """
     spread = np.sqrt(2.0 * shares * (1.0 - shares) / (np.pi * records))
     return 0.5 * float(np.minimum(spread, 2.0 * shares).sum())

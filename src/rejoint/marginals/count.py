@@ -13,7 +13,7 @@ from rejoint import kernels
 from rejoint.arrays import FloatArray
 from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
-from rejoint.marginals.suppression import UnknownCells
+from rejoint.marginals.unknown import UnknownCells
 from rejoint.messages import Progress
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records, check_undeclared
@@ -41,12 +41,7 @@ TABLE_SECONDS, RECORD_SECONDS = 1e-6, 3e-10
 
 
 def check_time(rows: int, tables: int) -> None:
-    """Remark on how long it takes to count, if that is minutes.
-
-    Examples
-    --------
-    >>> check_time(10_000, 1_000)
-    """
+    """Remark on how long it takes to count, if that is minutes."""
     seconds = tables * (TABLE_SECONDS + RECORD_SECONDS * rows)
     counting = Cost(0.0, seconds / kernels.available_threads(), 4 * seconds)
     what = f"Counting {plural(rows, 'record')} into {plural(tables, 'table')}"
@@ -60,12 +55,6 @@ def as_chunks(
 
     An iterator yields chunks; anything else is one chunk. Chunks that are not Records need a
     domain, because each may contain only some of the levels.
-
-    Examples
-    --------
-    >>> rows = [{"a": 0, "b": 1}, {"a": 1, "b": 0}]
-    >>> [len(chunk) for chunk in as_chunks(rows, None, WeightArguments())]
-    [2]
     """
     if not isinstance(data, Iterator):
         yield as_records(data, domain=domain, weights=weights, **declared)
@@ -96,14 +85,7 @@ def as_chunks(
 def count_all(
     chunks: Iterable[BaseRecords], subsets: tuple[Subset, ...], threads: int | None
 ) -> FloatArray:
-    """Add up the tables of all chunks (at least one); return them flat.
-
-    Examples
-    --------
-    >>> records = Records.of([{"a": 0, "b": 1}, {"a": 1, "b": 0}])
-    >>> count_all([records, records], ((0,), (0, 1)), threads=1)
-    array([2., 2., 0., 2., 2., 0.])
-    """
+    """Add up the tables of all chunks (at least one); return them flat."""
     threads = kernels.available_threads() if threads is None else threads
     if threads < 1:
         raise ValueError(f"threads must be at least 1, got {threads}.")
@@ -117,14 +99,7 @@ def count_all(
 def count_scan(
     scan: Scan, subsets: tuple[Subset, ...], threads: int | None, progress: bool | None = None
 ) -> FloatArray:
-    """Add up the tables of all parts of a scan.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> count_scan(rj.scan(lambda: iter([{"a": [0, 1]}, {"a": [1]}])), ((0,),), threads=1)
-    array([1., 2.])
-    """
+    """Add up the tables of all parts of a scan."""
     threads = scan.threads if threads is None else threads
     if scan.rows is not None:
         check_time(scan.rows, len(subsets))
@@ -161,83 +136,53 @@ def _count_one(records: BaseRecords, subsets: tuple[Subset, ...], threads: int) 
 
 
 def add_tables(one: "Marginals", other: "Marginals") -> "Marginals":
-    """Add the counts of tables that both have, and keep those that only one has.
-
-    Examples
-    --------
-    >>> from rejoint import Marginals
-    >>> domain = Domain.of({"a": 2, "b": 2})
-    >>> one = Marginals(domain, ((0,),), [3, 1])
-    >>> both = add_tables(one, Marginals(domain, ((1,), (0,)), [2, 2, 1, 1]))
-    >>> both.subsets, both["a"]
-    ((('a',), ('b',)), array([4., 2.]))
-    """
+    """Add the counts of tables that both have, and keep those that only one has."""
     if one.domain != other.domain:
         raise ValueError(
             "Marginals can be added only over the same domain: count both with domain=, so that "
             "variables and levels agree."
         )
-    moments = one.moments + tuple(m for m in other.moments if m not in one.moments)
     _check_same_tables(one, other)
+    moments = one.moments + tuple(m for m in other.moments if m not in one.moments)
+    shared: dict[str, Any] = {"moments": moments, "noisy": one.noisy or other.noisy}
     if one.index_subsets == other.index_subsets:
-        return replace(
-            one,
-            flat=one.flat + other.flat,
-            moments=moments,
-            noisy=one.noisy or other.noisy,
-            rounding=one.rounding + other.rounding,
-        )
-    extra = [i for i, s in enumerate(other.index_subsets) if s not in one.positions]
-    flat = np.concatenate([one.flat, *(other.counts_of(i).ravel() for i in extra)])
-    rounding = np.concatenate([one.rounding, other.rounding[extra]])
-    for subset, j in other.positions.items():
-        i = one.positions.get(subset)
-        if i is not None:
-            flat[one.starts[i] : one.starts[i + 1]] += other.counts_of(j).ravel()
-            rounding[i] += other.rounding[j]
+        rounding = one.rounding + other.rounding
+        return replace(one, flat=one.flat + other.flat, rounding=rounding, **shared)
+    subsets = tuple(dict.fromkeys((*one.index_subsets, *other.index_subsets)))
+    holders = [[m for m in (one, other) if subset in m.positions] for subset in subsets]
+    held = [[(m, m.positions[s]) for m in of] for s, of in zip(subsets, holders, strict=True)]
+    flat = [sum((m.counts_of(i).ravel() for m, i in of), np.zeros(1)) for of in held]
+    starts = np.cumsum([0, *map(len, flat)])
+    firsts = [of[0] for of in held]
+    places = zip(firsts, starts, strict=False)
+    unknown = [(m.unknown_of(i), int(start)) for (m, i), start in places]
     return replace(
         one,
-        index_subsets=one.index_subsets + tuple(other.index_subsets[i] for i in extra),
-        flat=flat,
-        table_weight=np.concatenate([one.table_weight, other.table_weight[extra]]),
-        moments=moments,
-        counted=np.concatenate([one.counted, other.counted[extra]]),
-        unknown=_both_unknown(one, other, extra),
-        noisy=one.noisy or other.noisy,
-        rounding=rounding,
+        index_subsets=subsets,
+        flat=np.concatenate(flat),
+        table_weight=np.array([m.table_weight[i] for m, i in firsts]),
+        counted=np.array([m.counted[i] for m, i in firsts]),
+        unknown=UnknownCells.together([c.shifted(at) for c, at in unknown if c is not None]),
+        rounding=np.array([sum(m.rounding[i] for m, i in of) for of in held]),
+        **shared,
     )
-
-
-def _both_unknown(one: "Marginals", other: "Marginals", extra: list[int]) -> UnknownCells | None:
-    """Return the unknown cells of the first tables, and of the extra tables of the second."""
-    parts = [one.unknown] if one.unknown is not None else []
-    start = len(one.flat)
-    for i in extra:
-        cells = other.unknown_of(i)
-        if cells is not None:
-            parts.append(cells.shifted(start))
-        start += int(other.starts[i + 1] - other.starts[i])
-    return UnknownCells.together(parts)
 
 
 def _check_same_tables(one: "Marginals", other: "Marginals") -> None:
     """Raise unless the tables that both have are counts of equal weight, which can be added."""
-    for subset, j in other.positions.items():
-        i = one.positions.get(subset)
-        if i is None:
-            continue
+    for subset in one.positions.keys() & other.positions.keys():
+        i, j = one.positions[subset], other.positions[subset]
+        names = cite(one.subsets[i])
         if not (one.counted[i] and other.counted[j]):
             raise ValueError(
-                f"Both have a table of {cite(one.subsets[i])}, and shares do not add up: multiply "
-                "them by their numbers of records and give counts, or leave one of them out."
+                f"Both have a table of {names}, and shares do not add up: multiply them by their "
+                "numbers of records and give counts, or leave one of them out."
             )
         if one.unknown_of(i) is not None or other.unknown_of(j) is not None:
             raise ValueError(
-                f"Both have a table of {cite(one.subsets[i])}, and cells of it are not known in "
-                "one of them: what is not known does not add up. Leave one of them out."
+                f"Both have a table of {names}, and cells of it are not known in one of them: what "
+                "is not known does not add up. Leave one of them out."
             )
         if one.table_weight[i] != other.table_weight[j]:
-            raise ValueError(
-                f"Table {cite(one.subsets[i])} has table_weight {one.table_weight[i]:g} here and "
-                f"{other.table_weight[j]:g} there: give both the same."
-            )
+            weights = f"{one.table_weight[i]:g} here and {other.table_weight[j]:g} there"
+            raise ValueError(f"Table {names} has table_weight {weights}: give both the same.")

@@ -15,6 +15,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.kernels import table_sizes
+from rejoint.marginals.align import check_covered, gather, read_base, read_tables
 from rejoint.marginals.compare import (
     Disagreement,
     Fits,
@@ -24,22 +25,14 @@ from rejoint.marginals.compare import (
 )
 from rejoint.marginals.count import add_tables, as_chunks, check_time, count_all, count_scan
 from rejoint.marginals.folder import find_folder, read_folder, write_tables
-from rejoint.marginals.labelled_table import (
-    Names,
-    ReadTables,
-    check_covered,
-    gather,
-    names_of,
-    read_tables,
-    weights_of_tables,
-)
+from rejoint.marginals.labelled_table import Names, names_of
 from rejoint.marginals.moments import Moment, impossible_moment, read_moments
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
-from rejoint.marginals.suppression import UnknownCells, fill_unknown
+from rejoint.marginals.unknown import UnknownCells, fill_unknown
 from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments
-from rejoint.text import cite, format_number, plural
+from rejoint.text import format_number, plural
 
 if TYPE_CHECKING:
     from rejoint.marginals.read.table_files import TableFiles
@@ -434,8 +427,8 @@ class Marginals:
         (array([100.,   1.]), array([[10., 30.],
                [20., 40.]]))
         """
-        read = read_tables(tables, domain, kind, suppressed, noisy=noisy)
-        made = replace(cls._of_read(read, table_weight), noisy=noisy)
+        parts = read_tables(tables, domain, kind, suppressed, table_weight, noisy=noisy)
+        made = cls(**parts, noisy=noisy)
         made = replace(made, rounding=read_rounding(made, rounded))
         if moments:
             found = read_moments(moments, made.domain, central=central, table_mean=made._mean)
@@ -574,45 +567,15 @@ class Marginals:
         array([[30.,  3.],
                [20., 40.]])
         """
+        options = {key: value for key, value in locals().items() if key not in ("cls", "paths")}
         # The reader of published files is a large part of its own: loaded where files are read.
         from rejoint.marginals.read.table_files import read_files
 
         written = find_folder(paths)
         if written is not None:
             return cls(**read_folder(written))
-        files = read_files(
-            paths,
-            domain=domain,
-            rounded=rounded,
-            noisy=noisy,
-            same=same,
-            collapse=collapse,
-            delimiter=delimiter,
-            encoding=encoding,
-            form=form,
-            table=table,
-            sheet=sheet,
-            skip=skip,
-            header_rows=header_rows,
-            label_columns=label_columns,
-            value=value,
-            where=where,
-            drop=drop,
-            totals=totals,
-            kind=kind,
-            per=per,
-            names=names,
-            missing=missing,
-            decimal=decimal,
-        )
-        return of_files(
-            files,
-            domain=domain,
-            table_weight=table_weight,
-            rounded=rounded,
-            noisy=noisy,
-            impossible=impossible,
-        )
+        weight = options.pop("table_weight")
+        return of_files(read_files(paths, **options), domain=domain, table_weight=weight)
 
     def write(self, folder: str | PathLike[str]) -> None:
         """Write the tables to a folder of CSV files; :meth:`read` gives them back exactly.
@@ -716,81 +679,29 @@ class Marginals:
             return None
         return self.domain[n].mean(self.marginal([name]))
 
-    @classmethod
-    def _of_read(cls, read: ReadTables, table_weight: Any) -> "Marginals":
-        """Return tables that were read over one domain as Marginals."""
-        flat = np.concatenate([*(table.ravel() for table in read.tables), np.empty(0)])
-        starts = np.cumsum([0, *(table.size for table in read.tables)])
-        unknown = [
-            cells.shifted(int(start))
-            for cells, start in zip(read.unknown, starts[:-1], strict=True)
-            if cells is not None
-        ]
-        return cls(
-            read.domain,
-            read.subsets,
-            flat,
-            weights_of_tables(table_weight, read),
-            counted=np.array(read.counted, dtype=bool),
-            unknown=UnknownCells.together(unknown),
-            rounding=np.array(read.rounding),
-        )
-
 
 def of_files(
     files: "TableFiles",
     *,
     domain: Domain | None = None,
     table_weight: Mapping[Any, float] | float | None = None,
-    rounded: float | str | None = None,
-    noisy: bool = False,
-    impossible: Sequence[Mapping[str, Any]] = (),
 ) -> Marginals:
-    r"""Align tables that were read from files.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from rejoint.marginals.read.table_files import read_files
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pathlib.Path(folder, "t.csv").write_text("a,count\nx,3\ny,4\n")
-    ...     of_files(read_files(folder))["a"]
-    array([3., 4.])
-    """
-    shared = files.shared
-    rounded = rounded if rounded is not None else shared.get("rounded")
-    made = Marginals._of_read(gather(files.tables, domain, "auto"), table_weight)
-    made = replace(made, noisy=noisy or bool(shared.get("noisy", False)))
-    made = replace(made, rounding=np.maximum(made.rounding, read_rounding(made, rounded)))
-    made = made.excluding([*shared.get("impossible", ()), *impossible])
+    """Align tables that were read from files."""
+    parts = gather(files.tables, domain, weight=table_weight)
+    made = Marginals(**parts, noisy=bool(files.shared.get("noisy")))
+    rounding = np.maximum(made.rounding, read_rounding(made, files.shared.get("rounded")))
+    made = replace(made, rounding=rounding).excluding(files.shared.get("impossible", ()))
     check_covered(made.domain, made.index_subsets)
     remark_on_disagreements(made)
     return made
 
 
 def read_rounding(tables: Marginals, rounded: float | str | None) -> FloatArray:
-    """Return how far each table may be from the true one, according to ``rounded``.
-
-    Examples
-    --------
-    >>> m = Marginals.from_tables({"a": [5, 10]})
-    >>> read_rounding(m, 5), read_rounding(m, "nearest 5")
-    (array([5.]), array([2.5]))
-    """
+    """Return how far each table may be from the true one, according to ``rounded``."""
     if rounded is None:
         return tables.rounding
-    text = str(rounded).strip().lower()
-    nearest = text.startswith("nearest")
-    try:
-        base = float(text.removeprefix("nearest"))
-    except ValueError:
-        base = np.nan
-    if not 0 < base < np.inf:
-        raise ValueError(
-            f"rounded={cite(rounded)}: give the number whose multiples the counts are, such as 3, "
-            "5 or 'nearest 5'."
-        )
-    return np.where(tables.counted, base / 2 if nearest else base, 0.0)
+    nearest = str(rounded).strip().lower().startswith("nearest")
+    return np.where(tables.counted, read_base(rounded) / (2 if nearest else 1), 0.0)
 
 
 def _in_order(table: FloatArray, asked: Sequence[int]) -> FloatArray:

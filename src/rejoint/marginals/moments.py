@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rejoint.arrays import sum_to
+from rejoint.arrays import FloatArray, sum_to
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Bin
 from rejoint.text import cite
@@ -15,7 +14,6 @@ from rejoint.text import cite
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
 
-Array = NDArray[np.float64]
 Key = str | Sequence[str]
 
 
@@ -45,7 +43,7 @@ class Moment:
     """
 
     variables: tuple[int, ...]
-    vectors: tuple[Array, ...]
+    vectors: tuple[FloatArray, ...]
     value: float
     label: str
 
@@ -90,7 +88,7 @@ class Moment:
             low, high = float(min(ends)), float(max(ends))
         return low, high
 
-    def expectation(self, share: Array) -> float:
+    def expectation(self, share: FloatArray) -> float:
         """Return the value of this moment under a share table of its variables.
 
         Examples
@@ -124,22 +122,24 @@ def read_moments(
         False: moments of two or more names are raw, ``E[a b]``.
     table_mean : callable
         Returns the mean of a variable from a table, for means that are not given.
-
-    Examples
-    --------
-    >>> domain = Domain.of({"a": [0, 1], "b": [1, 2, 3]})
-    >>> [m.label for m in read_moments({"a": 0.5, "b": 2.0, ("b", "b"): 0.7}, domain)]
-    ['mean of a', 'mean of b', 'variance of b']
     """
     named = _by_index(moments, domain)
     means = {key[0]: value for key, value in named.items() if len(key) == 1}
-    found = []
+    read = []
     for key, value in named.items():
         centers = dict.fromkeys(key, 0.0)
-        if central and len(key) > 1:
-            centers = {n: _center(n, key, domain, means, table_mean) for n in key}
-        found.append(_moment(key, value, centers, domain, central))
-    return tuple(found)
+        for n in key if central and len(key) > 1 else ():
+            name = domain.names[n]
+            mean = means[n] if n in means else table_mean(name)
+            if mean is None:
+                raise ValueError(
+                    f"The central moment of {_words(key, domain)} needs the mean of {cite(name)}: "
+                    f"add moments={{({cite(name)},): mean}} or a table that holds {cite(name)}, or "
+                    "give raw moments with central=False."
+                )
+            centers[n] = mean
+        read.append(_moment(key, value, centers, domain, central))
+    return tuple(read)
 
 
 def _by_index(moments: Mapping[Key, float], domain: Domain) -> dict[tuple[int, ...], float]:
@@ -150,12 +150,11 @@ def _by_index(moments: Mapping[Key, float], domain: Domain) -> dict[tuple[int, .
         if not listed:
             raise ValueError("A moment without variables was given: name at least one.")
         key = tuple(sorted(domain.index(name) for name in listed))
+        what = f"The moment of {_words(key, domain)}"
         if key in named:
-            raise ValueError(f"The moment of {_words(key, domain)} is given twice.")
+            raise ValueError(f"{what} is given twice.")
         if not isinstance(value, int | float | np.number) or not np.isfinite(value):
-            raise ValueError(
-                f"The moment of {_words(key, domain)} must be a finite number, got {cite(value)}."
-            )
+            raise ValueError(f"{what} must be a finite number, got {cite(value)}.")
         named[key] = float(value)
     return named
 
@@ -164,70 +163,31 @@ def _words(key: tuple[int, ...], domain: Domain) -> str:
     return ", ".join(domain.names[n] for n in key)
 
 
-def _center(
-    n: int,
-    key: tuple[int, ...],
-    domain: Domain,
-    means: Mapping[int, float],
-    table_mean: Callable[[str], float | None],
-) -> float:
-    name = domain.names[n]
-    mean = means[n] if n in means else table_mean(name)
-    if mean is None:
-        raise ValueError(
-            f"The central moment of {_words(key, domain)} needs the mean of {cite(name)}: add "
-            f"moments={{({cite(name)},): mean}} or a table that holds {cite(name)}, or give raw "
-            "moments with central=False."
-        )
-    return mean
-
-
 def _moment(
     key: tuple[int, ...], value: float, centers: Mapping[int, float], domain: Domain, central: bool
 ) -> Moment:
-    variables = tuple(sorted(set(key)))
-    vectors = []
-    for n in variables:
-        values = np.asarray(domain[n].numeric, dtype=np.float64)
-        vectors.append((values - centers[n]) ** key.count(n))
-    moment = Moment(tuple(variables), tuple(vectors), value, _label(key, domain, central))
-    _check_range(moment)
+    variables, names = tuple(sorted(set(key))), _words(key, domain)
+    label = "mean" if len(key) == 1 else "central moment" if central else "raw moment"
+    if central and len(key) == 2:
+        label = "covariance" if len(variables) == 2 else "variance"
+        names = _words(variables, domain)
+    vectors = tuple(
+        (np.asarray(domain[n].numeric, dtype=np.float64) - centers[n]) ** key.count(n)
+        for n in variables
+    )
+    moment = Moment(variables, vectors, value, f"{label} of {names}")
+    low, high = moment.range
+    slack = 1e-9 * max(abs(low), abs(high))  # rounding of the vectors' products
+    if not low - slack <= value <= high + slack:
+        raise ValueError(
+            f"The {moment.label} is given as {value:g}, but with these levels it lies between "
+            f"{low:g} and {high:g}: check the number, or the levels' values."
+        )
     return moment
 
 
-def _label(key: tuple[int, ...], domain: Domain, central: bool) -> str:
-    names = _words(key, domain)
-    if len(key) == 1:
-        return f"mean of {names}"
-    if not central:
-        return f"raw moment of {names}"
-    if len(key) == 2:
-        same = key[0] == key[1]
-        return f"variance of {domain.names[key[0]]}" if same else f"covariance of {names}"
-    return f"central moment of {names}"
-
-
-def _check_range(moment: Moment) -> None:
-    """Raise for a value that no table can have: it lies outside the range of the products."""
-    low, high = moment.range
-    slack = 1e-9 * max(abs(low), abs(high))  # rounding of the vectors' products
-    if not low - slack <= moment.value <= high + slack:
-        raise ValueError(
-            f"The {moment.label} is given as {moment.value:g}, but with these levels it lies "
-            f"between {low:g} and {high:g}: check the number, or the levels' values."
-        )
-
-
 def impossible_moment(tables: "Marginals", levels: Mapping[str, Any]) -> Moment:
-    """Return a combination of levels that nobody has, as a moment: its probability is zero.
-
-    Examples
-    --------
-    >>> from rejoint import Marginals
-    >>> m = Marginals.from_tables({"a": {"x": 3, "y": 1}, "b": {"u": 2, "v": 2}})
-    >>> impossible_moment(m, {"b": "v", "a": ["x", "y"]}).vectors
-    (array([1., 1.]), array([0., 1.]))
-    """
+    """Return a combination of levels that nobody has, as a moment: its probability is zero."""
     if not isinstance(levels, Mapping) or not levels:
         raise TypeError(
             "impossible= lists combinations of levels, such as "

@@ -37,12 +37,6 @@ def random_cover(
         ``sample`` at or above the number of all subsets gives all of them.
     rng : numpy.random.Generator
         Source of randomness.
-
-    Examples
-    --------
-    >>> cover = random_cover(6, 3, 8, np.random.default_rng(0))
-    >>> len(cover), sorted({n for s in cover for n in s})
-    (8, [0, 1, 2, 3, 4, 5])
     """
     if sample >= comb(n_variables, order):
         return tuple(combinations(range(n_variables), order))
@@ -132,33 +126,19 @@ def choose_subsets(
     limit: float | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> tuple[Subset, ...]:
-    """Return the requested subsets: all of an order (3 by default), given ones, or a cover.
-
-    Examples
-    --------
-    >>> choose_subsets(Domain.of_shape([2, 2, 2]))
-    ((0, 1, 2),)
-    >>> choose_subsets(Domain.of_shape([2, 2, 2]), subsets=["x1", ("x0", "x2")])
-    ((1,), (0, 2))
-    """
+    """Return the requested subsets: all of an order (3 by default), given ones, or a cover."""
     if subsets is not None:
         if order is not None or sample is not None:
             ways = {name: Argument(name) for name in ("subsets", "order", "sample")}
-            raise ValueError(
-                Message("Give {subsets}, or {order} (with or without {sample}), not both.", **ways)
-            )
+            text = "Give {subsets}, or {order} (with or without {sample}), not both."
+            raise ValueError(Message(text, **ways))
         return subsets_by_name(domain, subsets, limit)
     order = min(3, len(domain)) if order is None else order
     if sample is None:
         return subsets_of_order(domain, order, limit)
     if not isinstance(order, int | np.integer):
-        raise ValueError(
-            Message(
-                "{sample} draws subsets of one order, got {order}.",
-                sample=Argument("sample"),
-                order=Argument("order", order),
-            )
-        )
+        options = {"sample": Argument("sample"), "order": Argument("order", order)}
+        raise ValueError(Message("{sample} draws subsets of one order, got {order}.", **options))
     check_order(order, len(domain))
     if isinstance(sample, bool) or not isinstance(sample, int | np.integer):
         raise TypeError(f"sample must be a whole number of tables, got {cite(sample)}.")
@@ -169,15 +149,7 @@ def choose_subsets(
 
 
 def memory_limit(limit: float | None = None) -> float:
-    """Return the bytes that tables may take: ``limit``, or the default for this machine.
-
-    Examples
-    --------
-    >>> memory_limit(1e6)
-    1000000.0
-    >>> memory_limit() <= MEMORY_LIMIT
-    True
-    """
+    """Return the bytes that tables may take: ``limit``, or the default for this machine."""
     if limit is not None:
         return float(limit)
     return float(min(MEMORY_LIMIT, machine_memory() / 2))
@@ -188,11 +160,6 @@ def memory_of_order(shape: Sequence[int], order: int) -> tuple[int, int]:
 
     The number of cells is the elementary symmetric polynomial of the level counts, so nothing
     is enumerated.
-
-    Examples
-    --------
-    >>> memory_of_order([5] * 20, 3)[0]
-    1140
     """
     cells = [1] + [0] * order
     for levels in shape:
@@ -203,26 +170,14 @@ def memory_of_order(shape: Sequence[int], order: int) -> tuple[int, int]:
 
 
 def memory_of_subsets(shape: Sequence[int], subsets: Sequence[Subset]) -> int:
-    """Return the bytes that the tables of these subsets take.
-
-    Examples
-    --------
-    >>> memory_of_subsets([5] * 20, [(0, 1, 2)])
-    1120
-    """
+    """Return the bytes that the tables of these subsets take."""
     return sum(8 * prod(shape[n] for n in s) + OVERHEAD for s in subsets)
 
 
 def subsets_of_order(
     domain: Domain, order: int | Sequence[int], limit: float | None = None
 ) -> tuple[Subset, ...]:
-    """Return all subsets of one order, or of several, after checking that their tables fit.
-
-    Examples
-    --------
-    >>> subsets_of_order(Domain.of_shape([2, 2, 2]), 2)
-    ((0, 1), (0, 2), (1, 2))
-    """
+    """Return all subsets of one order, or of several, after checking that their tables fit."""
     n = len(domain)
     orders = [check_order(k, n) for k in (order if isinstance(order, Sequence) else [order])]
     if not orders:
@@ -231,7 +186,7 @@ def subsets_of_order(
     tables, size = sum(t for t, _ in found), sum(b for _, b in found)
     if size > memory_limit(limit):
         raise ValueError(
-            f"All {plural(tables, 'table')} of order {_listed(orders)} over "
+            f"All {plural(tables, 'table')} of order {' and '.join(map(str, orders))} over "
             f"{plural(n, 'variable')} would take {format_bytes(size)}, more than the limit of "
             f"{format_bytes(memory_limit(limit))}. Count chosen tables (subsets=[...]), a lower "
             f"order (order=2), or a random cover (order={max(orders)}, sample=20000); "
@@ -242,13 +197,7 @@ def subsets_of_order(
 
 
 def check_order(order: object, n_variables: int) -> int:
-    """Return an order, or raise an error unless it is one of 1..n_variables.
-
-    Examples
-    --------
-    >>> check_order(3, 20)
-    3
-    """
+    """Return an order, or raise an error unless it is one of 1..n_variables."""
     if isinstance(order, bool) or not isinstance(order, int | np.integer):
         raise TypeError(f"order must be a whole number or a list of them, got {cite(order)}.")
     if not 1 <= order <= n_variables:
@@ -259,20 +208,10 @@ def check_order(order: object, n_variables: int) -> int:
     return int(order)
 
 
-def _listed(orders: Sequence[int]) -> str:
-    return " and ".join(str(k) for k in orders)
-
-
 def subsets_by_name(
     domain: Domain, subsets: Iterable[str | Sequence[str]], limit: float | None = None
 ) -> tuple[Subset, ...]:
-    """Convert subsets of names to increasing indices, in the order of the list.
-
-    Examples
-    --------
-    >>> subsets_by_name(Domain.of_shape([2, 2, 2]), [("x2", "x0"), "x1"])
-    ((0, 2), (1,))
-    """
+    """Convert subsets of names to increasing indices, in the order of the list."""
     if isinstance(subsets, str):
         raise TypeError(f"subsets must be a list of tuples of names, got the text {cite(subsets)}.")
     found: dict[Subset, object] = {}
@@ -291,12 +230,7 @@ def subsets_by_name(
 
 
 def check_memory(domain: Domain, subsets: Sequence[Subset], limit: float | None = None) -> None:
-    """Raise an error if the tables of these subsets exceed the memory limit.
-
-    Examples
-    --------
-    >>> check_memory(Domain.of_shape([2, 2]), [(0, 1)])
-    """
+    """Raise an error if the tables of these subsets exceed the memory limit."""
     size = memory_of_subsets(domain.shape, subsets)
     if size > memory_limit(limit):
         raise ValueError(
@@ -307,13 +241,7 @@ def check_memory(domain: Domain, subsets: Sequence[Subset], limit: float | None 
 
 
 def indices_of(domain: Domain, names: str | Sequence[str]) -> Subset:
-    """Return the increasing indices of one subset of names.
-
-    Examples
-    --------
-    >>> indices_of(Domain.of_shape([2, 2, 2]), ("x2", "x0"))
-    (0, 2)
-    """
+    """Return the increasing indices of one subset of names."""
     listed = (names,) if isinstance(names, str) else tuple(names)
     if not listed:
         raise ValueError("A subset without variables was given: name at least one variable.")

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain, level_order
-from rejoint.io.saved_tables import SavedMoment, SavedTables
+from rejoint.io.saved_tables import SavedTables
+from rejoint.marginals.folder import of_saved, to_saved
 from rejoint.marginals.marginals import Marginals
-from rejoint.marginals.moments import Moment
 from rejoint.marginals.subsets import Subset
-from rejoint.marginals.suppression import UnknownCells
 
 FloatArray = NDArray[np.float64]
 
@@ -181,27 +180,10 @@ class GivenTables:
         >>> GivenTables.of_saved(tables.to_saved()).marginals["a"]
         array([1., 2.])
         """
-        kept = self.marginals
         head: dict[str, Any] = {"identified": self.identified, "evidence": self.evidence}
-        if kept is None:
+        if self.marginals is None:
             return SavedTables(self.domain, self.subsets, **head)
-        if kept.unknown is not None:
-            cells = kept.unknown
-            head["unknown"] = np.vstack([cells.places, cells.low, cells.high])
-            head["sums"] = tuple((tuple(m.tolist()), float(value)) for m, value in cells.sums)
-        return SavedTables(
-            self.domain,
-            kept.index_subsets,
-            cells=kept.flat,
-            weight=kept.table_weight,
-            counted=kept.counted,
-            rounding=kept.rounding,
-            noisy=kept.noisy,
-            moments=tuple(
-                SavedMoment(m.variables, m.vectors, m.value, m.label) for m in kept.moments
-            ),
-            **head,
-        )
+        return to_saved(self.marginals)._replace(**head)
 
     @classmethod
     def of_saved(cls, saved: SavedTables) -> "GivenTables":
@@ -215,20 +197,5 @@ class GivenTables:
         if saved.cells is None:
             head = (None, saved.identified, saved.evidence)
             return cls(saved.domain, saved.subsets, *head)
-        unknown = None
-        if saved.unknown is not None:
-            places, low, high = saved.unknown
-            sums = tuple((np.array(m, dtype=np.intp), value) for m, value in saved.sums)
-            unknown = UnknownCells(places.astype(np.intp), low, high, sums)
-        marginals = Marginals(
-            saved.domain,
-            saved.subsets,
-            saved.cells,
-            saved.weight,  # type: ignore[arg-type]  # None takes what is usual
-            tuple(Moment(*moment) for moment in saved.moments),
-            saved.counted,  # type: ignore[arg-type]
-            unknown,
-            saved.noisy,
-            saved.rounding,  # type: ignore[arg-type]
-        )
+        marginals = Marginals(**of_saved(saved))
         return replace(cls.of(marginals, saved.identified), evidence=saved.evidence)

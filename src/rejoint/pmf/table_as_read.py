@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import level_order
 from rejoint.marginals.compare import TableFit, compare_table, filled_counts
 from rejoint.marginals.marginals import Marginals
-from rejoint.marginals.suppression import known_rest
+from rejoint.marginals.unknown import known_rest
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.text import format_number, plural
 

@@ -1,6 +1,7 @@
 """Cells of a table as text: numbers, their decimals and flags, and marks in place of numbers."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 
 from rejoint.arrays import FloatArray
 from rejoint.cost import machine_memory
-from rejoint.text import plural
+from rejoint.text import cite, plural
 
 Bounds = tuple[float, float]
 
+ZERO: Bounds = (0.0, 0.0)
+UNKNOWN: Bounds = (0.0, inf)
 #: Marks that say that a number is not given, and nothing else.
 UNKNOWN_MARKS = frozenset(
     {"..", "...", "....", ".....", "......", "…", ":", "*", "**", "***", "x", "c", "na", "n/a"}
@@ -23,6 +26,9 @@ UNKNOWN_MARKS = frozenset(
 )
 #: Marks that some offices print for zero and others for a number that they do not give.
 DOUBTFUL_MARKS = frozenset({"", "-", "--", "---", "\u2013", "\u2014", ".", "z", "nil"})
+
+#: Decimals of numbers that show no rounding.
+UNROUNDED = 17
 
 _SPACES = " \u00a0\u202f\u2009\u2007'\u2019"
 _BELOW = re.compile(r"(?:<|&lt;)\s*(?P<strict>\d+)|(?:<=|\u2264)\s*(?P<most>\d+)")
@@ -53,55 +59,45 @@ def _pattern(decimal: str) -> re.Pattern[str]:
 
 
 def read_number(text: str, decimal: str = ".") -> Number | None:
-    """Return the number that a cell shows, None where it shows something else.
-
-    Examples
-    --------
-    >>> read_number("1,234.5 p"), read_number("2005TI")
-    (Number(value=1234.5, digits=1, percent=False, flag='p'), None)
-    """
+    """Return the number that a cell shows, None where it shows something else."""
+    if text.isdecimal() and len(text) < 16:
+        return Number(float(text))
     text = text.strip().replace("\u2212", "-")
-    found = _pattern(decimal).fullmatch(text)
-    if found is None or not (found["whole"].strip("+-") or found["part"]):
+    match = _pattern(decimal).fullmatch(text)
+    if match is None or not (match["whole"].strip("+-") or match["part"]):
         return None
-    whole = re.sub(r"[^\d+-]", "", found["whole"])
-    part = found["part"] or ""
-    value = float(f"{whole}.{part}{found['power'] or ''}" if part or found["power"] else whole)
-    digits = 17 if found["power"] else len(part)
-    if not isfinite(value):
-        return None
-    return Number(value, digits, bool(found["percent"]), found["flag"].strip())
+    whole = re.sub(r"[^\d+-]", "", match["whole"])
+    part, power = match["part"] or "", match["power"] or ""
+    value = float(f"{whole}.{part}{power}" if part or power else whole)
+    digits = UNROUNDED if power else len(part)
+    number = Number(value, digits, bool(match["percent"]), match["flag"].strip())
+    return number if isfinite(value) else None
 
 
 def find_decimal(texts: Iterable[str]) -> str | None:
-    """Return the decimal mark that numbers show; None if ``9.132`` may be 9132 or about 9.
-
-    Examples
-    --------
-    >>> find_decimal(["12,5", "3"]), find_decimal(["9.132"]), find_decimal(["9,132", "945", "12"])
-    (',', None, '.')
-    """
+    """Return the decimal mark that numbers show; None if ``9.132`` may be 9132 or about 9."""
     doubtful: set[str] = set()
     small = large = False
     for text in texts:
-        core = re.sub(rf"[{_SPACES}]", "", text).lstrip("+-").rstrip("%*")
-        marks = re.findall(r"[.,]", core)
-        if not re.fullmatch(r"[\d.,]+", core):
-            continue
-        if len(set(marks)) == 2:
-            return str(marks[-1])
-        if len(marks) > 1:
-            return "," if marks[0] == "." else "."
-        if marks and not re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", core):
-            return str(marks[0])
-        if marks:
+        core = text
+        if not text.isdecimal():
+            core = re.sub(rf"[{_SPACES}]", "", text).lstrip("+-").rstrip("%*")
+        if core.isdecimal():
+            small |= len(core) <= 3 and core.strip("0") != ""
+            large |= len(core) > 3
+        elif re.fullmatch(r"[\d.,]+", core):
+            marks = re.findall(r"[.,]", core)
+            if len(set(marks)) == 2:
+                return str(marks[-1])
+            if len(marks) > 1:
+                return "," if marks[0] == "." else "."
+            if not re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", core):
+                return str(marks[0])
             doubtful.add(marks[0])
-        small |= not marks and 0 < len(core) <= 3 and core.strip("0") != ""
-        large |= not marks and len(core) > 3
-    if not doubtful:
-        return "."
-    mark = next(iter(doubtful))
-    if len(doubtful) == 2 or small == large:
+    if len(doubtful) != 1:
+        return None if doubtful else "."
+    (mark,) = doubtful
+    if small == large:
         return None
     return mark if large else ("," if mark == "." else ".")
 
@@ -118,143 +114,118 @@ class Cells(NamedTuple):
 
 
 def read_cells(texts: Sequence[str], decimal: str = ".") -> Cells:
-    """Read cells; what is not a number is a mark, whatever it says.
-
-    Examples
-    --------
-    >>> read_cells(["3", "<5", "4.5"])[:4]
-    (array([3. , nan, 4.5]), array([0, 1, 0], dtype=int32), ('<5',), 1)
-    """
-    known: dict[str, int] = {}
-    numbers: list[Number] = []
-    order = np.empty(len(texts), dtype=np.int64)
-    marks: list[str] = []
-    for i, text in enumerate(texts):
-        at = known.get(text)
-        if at is None:
-            number = read_number(text, decimal)
-            if number is None:
-                marks.append(text.strip())
-                number = Number(np.nan, -len(marks))
-            at = known[text] = len(numbers)
-            numbers.append(number)
-        order[i] = at
-    values = np.array([n.value for n in numbers] or [0.0])[order]
-    digits = np.array([n.digits for n in numbers] or [0])[order]
-    flagged = np.array([bool(n.flag) for n in numbers] or [False])[order]
-    flags: dict[str, int] = {}
-    for at in order[flagged]:
-        flags[numbers[at].flag] = flags.get(numbers[at].flag, 0) + 1
-    codes = np.maximum(-digits, 0).astype(np.int32)
-    texts_of = list(dict.fromkeys(marks))
-    renumber = np.array([0, *(texts_of.index(mark) + 1 for mark in marks)], dtype=np.int32)
-    percent = any(n.percent for n in numbers)
+    """Read cells; what is not a number is a mark, whatever it says."""
+    place = {text: k for k, text in enumerate(dict.fromkeys(texts))}
+    order = np.fromiter(map(place.__getitem__, texts), np.int64, len(texts))
+    read = [read_number(text, decimal) for text in place]
+    marks: dict[str, int] = {}
+    codes = [
+        0 if number else marks.setdefault(text.strip(), len(marks) + 1)
+        for text, number in zip(place, read, strict=True)
+    ]
+    numbers = [number or Number(np.nan) for number in read]
+    flags: Counter[str] = Counter()
+    for number, times in zip(numbers, np.bincount(order), strict=True):
+        if number.flag:
+            flags[number.flag] += int(times)
     return Cells(
-        values, renumber[codes], tuple(texts_of), int(digits.max(initial=0)), percent, flags
+        np.array([n.value for n in numbers], dtype=np.float64)[order],
+        np.array(codes, dtype=np.int32)[order],
+        tuple(marks),
+        max((n.digits for n in numbers), default=0),
+        any(n.percent for n in numbers),
+        flags,
     )
 
 
 def meaning_of(mark: str, told: Mapping[str, Bounds]) -> Bounds | None:
-    """Return the bounds of a mark: as told, or its own; None where it has none or two.
-
-    Examples
-    --------
-    >>> (
-    ...     meaning_of("<5", {}),
-    ...     meaning_of("[c]", {}),
-    ...     meaning_of("--", {}),
-    ...     meaning_of("--", {"--": (1, 9)}),
-    ... )
-    ((0.0, 4.0), (0.0, inf), None, (1, 9))
-    """
+    """Return the bounds of a mark: as told, or its own; None where it has none or two."""
     if mark in told:
         return told[mark]
-    if found := _BELOW.fullmatch(mark):
-        return 0.0, float(found["most"] or int(found["strict"]) - 1)
+    if match := _BELOW.fullmatch(mark):
+        return 0.0, float(match["most"] or int(match["strict"]) - 1)
     bare = mark.lower()
     bare = bare[1:-1] if bare[:1] + bare[-1:] in ("[]", "()") and len(bare) > 2 else bare
-    return (0.0, inf) if bare in UNKNOWN_MARKS else None
+    return UNKNOWN if bare in UNKNOWN_MARKS else None
 
 
 @dataclass(frozen=True, eq=False)
 class TableArray:
-    """A table as a file has it: a labelled array, totals and all, before it is interpreted.
+    """A table as a file has it: a labelled array, totals and all, before it is interpreted."""
 
-    Parameters
-    ----------
-    where : str
-        The file, and the sheet or the number of the table in it.
-    names, labels
-        The axes; names are empty where the file has none.
-    values : array
-        Numbers, NaN where a mark stands; ``codes`` has its number in ``marks``, from 1.
-    digits, percent
-        Decimals of the numbers, and whether percent signs stand beside them.
-    measure : str
-        The axis whose labels are different measures.
-    units : mapping
-        The unit of the numbers (key ``""``) or of each label of ``measure``.
-    scales : mapping
-        Powers of ten by which numbers are to be multiplied, likewise.
-    totals : mapping
-        For each axis the labels that the format itself calls totals of others.
-    parts : mapping
-        For each axis the labels that the format says others consist of.
-    missing : mapping
-        What the format says of marks.
-    flags : mapping
-        Flags beside numbers, with how many cells have them.
-    heading : str
-        The name of an axis that is only a heading over columns, which may be different measures.
-    form : str
-        The format or form.
-    notes : tuple of str
-        Titles, notes, and what was left out.
-    """
-
-    where: str
-    names: tuple[str, ...]
+    where: str  # the file, and the sheet or the number of the table in it
+    names: tuple[str, ...]  # empty where the file has none
     labels: tuple[tuple[str, ...], ...]
-    values: FloatArray
-    codes: NDArray[np.int32]
+    values: FloatArray  # NaN where a mark is
+    codes: NDArray[np.int32]  # the number of the mark in ``marks``, from 1
     marks: tuple[str, ...] = ()
     digits: int = 0
-    percent: bool = False
-    measure: str = ""
-    units: Mapping[str, str] = field(default_factory=dict)
-    scales: Mapping[str, int] = field(default_factory=dict)
-    totals: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    parts: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
-    missing: Mapping[str, Bounds] = field(default_factory=dict)
-    flags: Mapping[str, int] = field(default_factory=dict)
-    heading: str = ""
+    percent: bool = False  # there are percent signs
+    measure: str = ""  # the axis whose labels are different measures
+    units: Mapping[str, str] = field(default_factory=dict)  # of each of them; "": of all numbers
+    scales: Mapping[str, int] = field(default_factory=dict)  # powers of ten, likewise
+    totals: Mapping[str, Sequence[str]] = field(default_factory=dict)  # according to the format
+    parts: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)  # of labels
+    missing: Mapping[str, Bounds] = field(default_factory=dict)  # marks according to the format
+    flags: Mapping[str, int] = field(default_factory=dict)  # beside so many cells
+    heading: str = ""  # an axis whose name only heads the columns, which may be measures
     form: str = ""
     notes: tuple[str, ...] = ()
 
-    def take(self, axis: int, chosen: Sequence[int], *, squeeze: bool = False) -> "TableArray":
-        """Return the table with some labels of an axis; without the axis where ``squeeze``."""
-        index = chosen[0] if squeeze else list(chosen)
-        labels = [tuple(self.labels[axis][i] for i in chosen)] if not squeeze else []
-        names = [self.names[axis]] if not squeeze else []
-        return replace(
-            self,
-            names=(*self.names[:axis], *names, *self.names[axis + 1 :]),
-            labels=(*self.labels[:axis], *labels, *self.labels[axis + 1 :]),
-            values=np.take(self.values, index, axis),
-            codes=np.take(self.codes, index, axis),
+    def take(self, axis: int, kept: Sequence[int]) -> "TableArray":
+        """Return the table with some labels of an axis."""
+        labels = tuple(self.labels[axis][i] for i in kept)
+        labels_of = (*self.labels[:axis], labels, *self.labels[axis + 1 :])
+        values, codes = np.take(self.values, kept, axis), np.take(self.codes, kept, axis)
+        return replace(self, labels=labels_of, values=values, codes=codes)
+
+    def squeeze(self, axis: int) -> "TableArray":
+        """Return the table without an axis of one label."""
+        names = (*self.names[:axis], *self.names[axis + 1 :])
+        labels = (*self.labels[:axis], *self.labels[axis + 1 :])
+        values, codes = self.values.squeeze(axis), self.codes.squeeze(axis)
+        return replace(self, names=names, labels=labels, values=values, codes=codes)
+
+
+#: What stands for combinations that no row of a long form has.
+ABSENT = ""
+
+
+def long_array(
+    where: str, names: Sequence[str], columns: Sequence[Sequence[str]], cells: Cells, form: str
+) -> TableArray:
+    """Scatter listed cells into a dense array; those that are not listed have the mark ABSENT."""
+    levels = [tuple(dict.fromkeys(column)) for column in columns]
+    shape = [len(labels) for labels in levels]
+    check_size(where, shape, len(cells.values))
+    index = np.zeros(len(cells.values), dtype=np.int64)
+    for column, labels in zip(columns, levels, strict=True):
+        code = {text: i for i, text in enumerate(labels)}
+        index *= len(labels)
+        index += np.fromiter(map(code.__getitem__, column), np.int64, len(column))
+    times = np.bincount(index, minlength=prod(shape))
+    if times.max(initial=0) > 1:
+        again = np.flatnonzero(index == times.argmax())[1]
+        cell = ", ".join(f"{n}={cite(c[again])}" for n, c in zip(names, columns, strict=True))
+        raise ValueError(
+            f"{where}: the cell {cell} is given twice. Another column tells the two apart, or "
+            "their rows are of different tables: keep one of them (where=), or leave out rows "
+            "(drop=)."
         )
+    marks = cells.marks if ABSENT in cells.marks else (*cells.marks, ABSENT)
+    values = np.full(prod(shape), np.nan)
+    codes = np.full(prod(shape), marks.index(ABSENT) + 1, dtype=np.int32)
+    values[index], codes[index] = cells.values, cells.codes
+    return TableArray(
+        *(where, tuple(names), tuple(levels), values.reshape(shape), codes.reshape(shape)),
+        *(marks, cells.digits, cells.percent),
+        flags=cells.flags,
+        form=form,
+    )
 
 
 def check_size(where: str, shape: Sequence[int], listed: int | None = None) -> None:
-    """Raise an error if a dense array would need more than half of the memory of the machine.
-
-    Examples
-    --------
-    >>> check_size("t.csv", [10**6, 10**6])
-    Traceback (most recent call last):
-    ...
-    ValueError: t.csv: its variables, 1000000 x 1000000, make 1,000,000,000,000 cells: ...
-    """
+    """Raise an error if a dense array would need more than half of the memory of the machine."""
     cells = prod(int(size) for size in shape)
     if cells * _BYTES_OF_CELL <= machine_memory() / 2:
         return

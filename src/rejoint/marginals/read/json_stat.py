@@ -5,23 +5,18 @@ from math import isfinite, prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rejoint.arrays import FloatArray
 from rejoint.cost import read_all
 from rejoint.io.schema import SchemaError, read_json
-from rejoint.marginals.read.cells import TableArray, check_size
+from rejoint.marginals.read.cells import UNKNOWN, UNROUNDED, TableArray, check_size
 from rejoint.records.files import Source
 from rejoint.text import cite, clean_label
 
 
 def read_json_stat(source: Source) -> list[TableArray]:
-    """Read the data sets of a JSON-stat file.
-
-    Examples
-    --------
-    >>> text = b'{"value": [3, 4], "id": ["a"], "size": [2], "dimension": {"a": {"category":'
-    >>> read_json_stat(Source("t.json", content=text + b'{"index": ["x", "y"]}}}}'))[0].labels
-    (('x', 'y'),)
-    """
+    """Read the data sets of a JSON-stat file."""
     with source.open() as file:
         try:
             plain = read_json(read_all(file, source.name), allow_nan=True)
@@ -30,24 +25,22 @@ def read_json_stat(source: Source) -> list[TableArray]:
     try:
         parts = list(_data_sets(plain))
         several = len(parts) > 1
-        return [
-            _read(_where(source, k, several), part) for k, part in enumerate(parts, 1)
-        ] or _none(source, plain)
+        wheres = [
+            f"{source.name}, table {k}" if several else source.name
+            for k in range(1, len(parts) + 1)
+        ]
+        arrays = [_read(where, part) for where, part in zip(wheres, parts, strict=True)]
     except (LookupError, TypeError, AttributeError, OverflowError) as error:
         reason = clean_label(repr(error), 200)
         raise ValueError(f"{source.name} is not valid JSON-stat: {reason}.") from error
-
-
-def _where(source: Source, number: int, several: bool) -> str:
-    return f"{source.name}, table {number}" if several else source.name
-
-
-def _none(source: Source, plain: Any) -> list[TableArray]:
-    listed = isinstance(plain, dict) and plain.get("class") == "collection"
-    reason = "it lists other files and has no data set itself" if listed else "it has no data set"
-    raise ValueError(
-        f"{source.name}: {reason} (an object with 'value', 'dimension', 'id' and 'size')."
-    )
+    if not arrays:
+        listed = isinstance(plain, dict) and plain.get("class") == "collection"
+        reason = (
+            "it lists other files and has no data set itself" if listed else "it has no data set"
+        )
+        parts_of = "an object with 'value', 'dimension', 'id' and 'size'"
+        raise ValueError(f"{source.name}: {reason} ({parts_of}).")
+    return arrays
 
 
 def _data_sets(plain: Any) -> Iterator[Mapping[str, Any]]:
@@ -70,57 +63,45 @@ def _read(where: str, part: Mapping[str, Any]) -> TableArray:
         raise KeyError("id and size")
     check_size(where, sizes)
     role = part.get("role") or dimensions.get("role") or {}
-    measures = [key for key in role.get("metric", ()) if key in ids]
+    metrics = [key for key in role.get("metric", ()) if key in ids]
     names = [str(dimensions[key].get("label") or key) for key in ids]
     names = names if len(set(names)) == len(names) else ids
-    axes = [_categories(dimensions[key], size, key) for key, size in zip(ids, sizes, strict=True)]
-    labels = [tuple(codes.values()) for codes, _ in axes]
-    measure, units, scales = "", dict[str, str](), dict[str, int]()
-    for key, name, (codes, category) in zip(ids, names, axes, strict=True):
+    measure, labels = "", list[tuple[str, ...]]()
+    units, scales = dict[str, str](), dict[str, int]()
+    parts: dict[str, dict[str, list[str]]] = {}
+    for key, name, size in zip(ids, names, sizes, strict=True):
+        category = dimensions[key].get("category") or {}
+        codes = _labels(category, size, key)
+        labels.append(tuple(codes.values()))
         for code, unit in (category.get("unit") or {}).items():
             if isinstance(unit, dict) and code in codes:
                 measure = name
-                said = [unit.get(field) for field in ("type", "base", "label", "unit")]
-                units[codes[code]] = ", ".join(str(text) for text in said if text)
-                scales[codes[code]] = _power(unit.get("multiplier"))
-        if key in measures[:1]:
-            measure = name
-    values, codes_of, marks = _values(part, prod(sizes))
-    parts = {
-        name: {
+                texts = [unit.get(field) for field in ("type", "base", "label", "unit")]
+                units[codes[code]] = ", ".join(str(text) for text in texts if text)
+                power = unit.get("multiplier")
+                scales[codes[code]] = power if isinstance(power, int) and 0 < power < 12 else 0
+        measure = name if key in metrics[:1] else measure
+        parts[name] = {
             codes[parent]: [codes[str(child)] for child in children if str(child) in codes]
             for parent, children in (category.get("child") or {}).items()
             if parent in codes
         }
-        for name, (codes, category) in zip(names, axes, strict=True)
-    }
+    values, mark_codes, marks = _values(part, prod(sizes))
     return TableArray(
-        where,
-        tuple(names),
-        tuple(labels),
-        values.reshape(sizes),
-        codes_of.reshape(sizes),
-        marks,
-        _digits(values),
+        *(where, tuple(names), tuple(labels), values.reshape(sizes), mark_codes.reshape(sizes)),
+        *(marks, _digits(values)),
         measure=measure,
         units=units,
         scales=scales,
         parts=parts,
-        missing=dict.fromkeys(marks, (0.0, np.inf)),
+        missing=dict.fromkeys(marks, UNKNOWN),
         form="JSON-stat",
         notes=tuple(str(part[key]) for key in ("label", "source") if part.get(key)),
     )
 
 
-def _power(multiplier: Any) -> int:
-    return multiplier if isinstance(multiplier, int) and 0 < multiplier < 12 else 0
-
-
-def _categories(
-    dimension: Mapping[str, Any], size: int, key: str
-) -> tuple[dict[str, str], Mapping[str, Any]]:
-    """Return the labels of a dimension by their codes, in order, and its ``category``."""
-    category = dimension.get("category") or {}
+def _labels(category: Mapping[str, Any], size: int, key: str) -> dict[str, str]:
+    """Return the labels of a dimension by their codes, in order."""
     texts = category.get("label") or {}
     index = category.get("index") or list(texts)
     order = sorted(index, key=lambda code: index[code]) if isinstance(index, dict) else index
@@ -129,46 +110,44 @@ def _categories(
         raise KeyError(f"size of {key}")
     if len(set(labels.values())) < size:
         labels = {code: f"{label} ({code})" for code, label in labels.items()}
-    return labels, category
+    return labels
 
 
-def _values(part: Mapping[str, Any], size: int) -> tuple[Any, Any, tuple[str, ...]]:
+def _values(
+    part: Mapping[str, Any], size: int
+) -> tuple[FloatArray, NDArray[np.int32], tuple[str, ...]]:
     """Return the numbers, the code of the mark of each cell without one, and the marks."""
     given = part["value"]
-    pairs = given.items() if isinstance(given, dict) else enumerate(given)
     values = np.full(size, np.nan)
-    for at, value in pairs:
+    for at, value in given.items() if isinstance(given, dict) else enumerate(given):
         if not 0 <= int(at) < size:
             raise KeyError(f"value {at}")
         if isinstance(value, bool | str | list | dict):
             raise ValueError(f"its value {cite(clean_label(value))} is a text, not a number")
         if value is not None and isfinite(value):
             values[int(at)] = value
-    status = part.get("status")
     codes = np.zeros(size, dtype=np.int32)
     marks: dict[str, int] = {}
     for at in np.flatnonzero(np.isnan(values)).tolist():
-        codes[at] = marks.setdefault(_mark(status, at), len(marks) + 1)
+        codes[at] = marks.setdefault(_mark(part.get("status"), at), len(marks) + 1)
     return values, codes, tuple(marks)
 
 
 def _mark(status: Any, at: int) -> str:
     """Return the status of a cell: one for all, a list (of length one: for all), or by cell."""
-    if isinstance(status, str):
-        return status
+    mark = status if isinstance(status, str) else None
     if isinstance(status, dict):
-        return str(status.get(str(at), "null"))
-    if isinstance(status, Sequence) and status:
+        mark = status.get(str(at), "null")
+    elif isinstance(status, Sequence) and status and mark is None:
         mark = status[0] if len(status) == 1 else (status[at] if at < len(status) else None)
-        return str(mark or "null")
-    return "null"
+    return str(mark or "null")
 
 
-def _digits(values: Any) -> int:
-    """Return the decimals of numbers that have at most four, 17 where they have more."""
+def _digits(values: FloatArray) -> int:
+    """Return the decimals of numbers that have at most four."""
     known = values[np.isfinite(values)]
     for digits in range(5):
         scaled = known * 10.0**digits
         if np.allclose(scaled, np.round(scaled), rtol=0.0, atol=1e-6):
             return digits
-    return 17
+    return UNROUNDED
