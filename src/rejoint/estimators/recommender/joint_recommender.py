@@ -263,42 +263,38 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise ValueError(
                 f"feedback={cite(self.feedback)} is not supported; use 'explicit' or 'implicit'."
             )
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in FIT_COLUMNS:
             self.__dict__.pop(name, None)
         self._check_columns(X, reset=True)
         cells = read_ratings(X, self.columns, self._implicit)
-        users, items = cells.users, cells.items
-        if len(items) == 0:
+        if len(cells.items) == 0:
             raise ValueError("There is nothing to learn from: X has no item.")
         scale = find_levels(cells.rating, half_up=self.half_up, implicit=self._implicit)
-        known = encode_cells(cells, (len(users), len(items)), scale)
+        known = encode_cells(cells, (len(cells.users), len(cells.items)), scale)
         if not known.nnz:
             raise ValueError("There is nothing to learn from: no user has chosen any item.")
-        check_names(items)
-        parts = {
-            "_users": Ids(users, "user"),
-            "_items": Ids(items, "item"),
-            "_known": known,
-            "_fitted": len(users),
-            "users_": users,
-            "items_": items,
-            "levels_": scale.values,
-        }
+        check_names(cells.items)
+
+        def finish(model: TraitModel, people: People, interrupted: bool) -> FitResult | None:
+            self._take((cells.users, cells.items), known, len(cells.users), model, people)
+            self._interrupted = interrupted
+            return self.result_ if interrupted else None
+
         with Progress(self.progress) as report:
             session = Session(generator(self.random_state), report)
-            policy, finish = self.policy or TraitPolicy(), partial(self._finish, parts)
+            policy = self.policy or TraitPolicy()
             fit = partial(fit_trait_model, known, scale, policy, session, finish)
             interruptible(session, fit, "raise")
         return self
 
-    def _finish(
-        self, parts: Mapping[str, Any], model: TraitModel, people: People, interrupted: bool
-    ) -> FitResult | None:
-        """Take a fitted model; return its result where Ctrl-C has ended the fit."""
-        self.__dict__.update(parts)
-        self._model, self._people, self._pmf = model, people, None
-        self._interrupted = interrupted
-        return self.result_ if interrupted else None
+    def _take(
+        self, ids: tuple[Any, Any], known: Any, fitted: int, model: TraitModel, people: People
+    ) -> None:
+        """Take a fitted model and its users."""
+        self._users, self._items = Ids(ids[0], "user"), Ids(ids[1], "item")
+        self.users_, self.items_, self.levels_ = *ids, model.scale.values
+        self._known, self._fitted, self._model, self._people = known, fitted, model, people
+        self._pmf = None
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add ratings of known or new users, without a refit.
@@ -336,7 +332,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         users = as_labels([*self._users.labels.tolist(), *new])
         self._users = Ids(users, "user")
         added = encode_cells(self._place(cells), (len(users), len(self.items_)), self._model.scale)
-        self._known = overwrite(self._known, added)
+        self._known.resize(added.shape)
+        self._known = as_cells(self._known - self._known * (added > 0) + added)
         changed = np.unique(self._users.all_places(cells.users))
         placed = [
             self._model.place(as_cells(self._known[part]), fitted=fitted)  # those of the fit first
@@ -790,20 +787,17 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         'recommender'
         """
         check_is_fitted(self)
-        columns = self.columns
         settings: dict[str, Any] = {
             "feedback": self.feedback,
             "half_up": bool(self.half_up),
-            "columns": columns if columns is None or isinstance(columns, str) else list(columns),
+            "columns": self.columns,
             "interrupted": self._interrupted,
             "fitted": self._fitted,
             "users": self.users_.tolist(),
             "items": self.items_.tolist(),
         }
-        if hasattr(self, "n_features_in_"):
-            settings["n_features_in_"] = self.n_features_in_
-        if hasattr(self, "feature_names_in_"):
-            settings["feature_names_in_"] = self.feature_names_in_.tolist()
+        names = [name for name in FIT_COLUMNS if hasattr(self, name)]
+        settings |= {name: np.asarray(getattr(self, name)).tolist() for name in names}
         estimator = to_saved(self._model, self._people, self._known, settings)
         kept = {"classes_are_groups": False, **(notes or {})}
         return self.pmf_.to_saved(kept)._replace(estimator=estimator)
@@ -838,22 +832,14 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         columns = settings["columns"]
         columns = tuple(columns) if isinstance(columns, list) else columns
         loaded = cls(settings["feedback"], settings["half_up"], columns, model.policy)
-        users, items = as_labels(settings["users"]), as_labels(settings["items"])
-        parts: dict[str, Any] = {
-            "_users": Ids(users, "user"),
-            "_items": Ids(items, "item"),
-            "_known": known,
-            "_fitted": settings["fitted"],
-            "users_": users,
-            "items_": items,
-            "levels_": model.scale.values,
-        }
-        if "n_features_in_" in settings:
-            parts["n_features_in_"] = settings["n_features_in_"]
-        if "feature_names_in_" in settings:
-            parts["feature_names_in_"] = np.array(settings["feature_names_in_"], dtype=object)
-        loaded._finish(parts, model, people, False)
+        ids = as_labels(settings["users"]), as_labels(settings["items"])
+        loaded._take(ids, known, settings["fitted"], model, people)
         loaded._interrupted, loaded._pmf = bool(settings["interrupted"]), LowRankPMF.of_saved(saved)
+        for name in FIT_COLUMNS:
+            if name in settings:
+                value = settings[name]
+                value = np.array(value, dtype=object) if isinstance(value, list) else value
+                setattr(loaded, name, value)
         return loaded
 
     # Parts
@@ -911,14 +897,11 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _is_table(self, X: Any) -> bool:
         """Whether X is a table like that of the fit, and not pairs."""
-        if sparse.issparse(X):
-            return True
-        if not hasattr(self, "n_features_in_") or (
-            isinstance(X, list) and X and isinstance(X[0], tuple)
-        ):
-            return False
-        width = len(X.columns) if hasattr(X, "columns") else np.shape(X)[-1] if len(X) else 0
-        return width not in (2, 3) or width == self.n_features_in_
+        if sparse.issparse(X) or not hasattr(self, "n_features_in_"):
+            return sparse.issparse(X)
+        width = len(X) if isinstance(X, Mapping) else (0, *np.shape(X))[-1]
+        is_tuples = isinstance(X, list) and bool(X) and isinstance(X[0], tuple)
+        return not is_tuples and bool(width not in (2, 3) or width == self.n_features_in_)
 
     def _table_cells(self, X: Any) -> Any:
         """Return what the users of another table of the same items have rated."""
@@ -985,17 +968,14 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if ratings is None:
             return as_cells(self._known[[self._users.place(plain(user))]])
         scale = self._model.scale
-        pairs = [
-            (self._items.place(plain(item)), scale.code(float(rating), item))
+        codes = {
+            self._items.place(plain(item)): scale.code(float(rating), item)
             for item, rating in ratings.items()
             if not is_missing(rating)
-        ]
-        if scale.implicit:
-            pairs = [pair for pair in pairs if pair[1] > 0]
-        items = np.array([item for item, _ in pairs], dtype=np.intp)
-        levels = np.array([level + 1.0 for _, level in pairs])
-        at = (np.zeros(len(items), dtype=np.intp), items)
-        row = sparse.csr_array((levels, at), shape=(1, len(self._items.labels)))
+        }
+        row = np.zeros((1, len(self.items_)))
+        for item, code in codes.items():
+            row[0, item] = code + 1 if code or not scale.implicit else 0
         return as_cells(row, np.float64)
 
     def _ratings_of(self, user: Any) -> Mapping[Any, Any] | None:
@@ -1027,6 +1007,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return tags
 
 
+FIT_COLUMNS = ("n_features_in_", "feature_names_in_")
+"""What scikit-learn notes about the columns of a table."""
+
 NO_IDS = (np.empty(0, dtype=object), np.empty(0, dtype=object))
 
 
@@ -1057,25 +1040,10 @@ def check_names(items: Any) -> None:
 
 def hold_out(known: Any, users: IntArray, cells: IntArray) -> Any:
     """Return the rows of users, each without one of its cells, given by number."""
-    counts = np.diff(known.indptr)[users]
-    rows = np.repeat(np.arange(len(users)), counts)
-    firsts = np.repeat(known.indptr[users] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    every = (np.arange(len(rows)) + firsts).astype(np.intp)
-    kept = every != np.repeat(cells, counts)
-    at = (rows[kept], known.indices[every[kept]])
-    return as_cells(
-        sparse.csr_array((known.data[every[kept]], at), shape=(len(users), known.shape[1]))
-    )
-
-
-def overwrite(known: Any, added: Any) -> Any:
-    """Return cells with those of another, larger matrix in their place."""
-    parts = [matrix.tocoo() for matrix in (known, added)]
-    keys = [part.coords[0].astype(np.int64) * added.shape[1] + part.coords[1] for part in parts]
-    kept = ~np.isin(keys[0], keys[1])
-    at = [np.append(a[kept], b) for a, b in zip(parts[0].coords, parts[1].coords, strict=True)]
-    data = np.append(parts[0].data[kept], parts[1].data)
-    return as_cells(sparse.csr_array((data, tuple(at)), shape=added.shape))
+    rest = as_cells(known[users])
+    rest.data[rest.indptr[:-1] + cells - known.indptr[users]] = 0.0
+    rest.eliminate_zeros()
+    return rest
 
 
 def share_below(scores: FloatArray, chosen: Any, item: int) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,11 +126,9 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         bad.append("feedback")
     if bad:
         raise TypeError(f"{bad[0]} is {cite(settings[bad[0]])}"[:80])
-    hints = get_type_hints(TraitPolicy)
+    default = asdict(TraitPolicy())
     for key, value in settings["policy"].items():
-        pair = isinstance(value, list) and all(type(x) is int and x > 0 for x in value)
-        number = type(value) in (int, float) and value > 0
-        if key not in hints or not (pair if "tuple" in str(hints[key]) else number):
+        if np.shape(value) != np.shape(default[key]) or not np.min(value) > 0:
             raise ValueError(f"{key} of its policy is {cite(value)}"[:80])
 
 
