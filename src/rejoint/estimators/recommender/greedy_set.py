@@ -4,11 +4,11 @@ import numpy as np
 
 from rejoint.arrays import FloatArray
 
+#: Relative gain above which one set counts as more probable than another.
 TIE = 1e-9
-"""Relative gain above which one set counts as more probable than another."""
 
+#: Best single items from each of which a set is grown.
 STARTS = 8
-"""Best single items from each of which a set is grown."""
 
 
 def greedy_set(classes: FloatArray, likes: FloatArray, size: int) -> tuple[list[int], float]:

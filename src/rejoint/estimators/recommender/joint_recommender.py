@@ -51,14 +51,14 @@ from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
 from rejoint.text import cite, format_fields, plural
 
+#: The level of an item that is not chosen, in a user's joint of choices and ratings.
 NOT_CHOSEN = "not chosen"
-"""The level of an item that is not chosen, in a user's joint of choices and ratings."""
 
+#: Liked items that are named beside a recommendation.
 REASONS = 3
-"""Liked items that are named beside a recommendation."""
 
+#: Ratings of a table that are held out at once.
 SCORED_ROWS = 4096
-"""Ratings of a table that are held out at once."""
 
 
 class Recommendation(NamedTuple):
@@ -716,7 +716,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if self._pmf is None:
-            levels = self._model.population(self._known, self._people, np.random.default_rng(0))
+            levels = self._model.population(self._people, np.random.default_rng(0))
             self._pmf = self._as_pmf(levels, np.arange(len(self._items.labels)), False)
         return self._pmf
 
@@ -898,10 +898,10 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _is_table(self, X: Any) -> bool:
         """Whether X is a table like that of the fit, and not pairs."""
         if sparse.issparse(X) or not hasattr(self, "n_features_in_"):
-            return sparse.issparse(X)
-        width = len(X) if isinstance(X, Mapping) else (0, *np.shape(X))[-1]
+            return bool(sparse.issparse(X))
+        width: int = len(X) if isinstance(X, Mapping) else (0, *np.shape(X))[-1]
         is_tuples = isinstance(X, list) and bool(X) and isinstance(X[0], tuple)
-        return not is_tuples and bool(width not in (2, 3) or width == self.n_features_in_)
+        return not is_tuples and width not in {2, 3} - {self.n_features_in_}
 
     def _table_cells(self, X: Any) -> Any:
         """Return what the users of another table of the same items have rated."""
@@ -1007,8 +1007,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return tags
 
 
+#: What scikit-learn notes about the columns of a table.
 FIT_COLUMNS = ("n_features_in_", "feature_names_in_")
-"""What scikit-learn notes about the columns of a table."""
 
 NO_IDS = (np.empty(0, dtype=object), np.empty(0, dtype=object))
 

@@ -23,8 +23,8 @@ from rejoint.messages import remark
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import cite, nearest, plural, show
 
+#: What ``columns`` is where each column of a frame is an item.
 TABLE = "items"
-"""What ``columns`` is where each column of a frame is an item."""
 
 Columns = Sequence[Any] | None
 

@@ -31,6 +31,7 @@ CHOICE_AXES = {
     "choice_offsets": "M2",
     "user_choices": "MUd",
 }
+#: The axes of each array: M and K sweeps, N items, U users, d and e numbers, I levels.
 RATING_AXES = {
     "rating_items": "KNe",
     "rating_item_draws": "KNe",
@@ -42,7 +43,6 @@ RATING_AXES = {
     "user_variance": "1U",
     "user_use": "1UI",
 }
-"""The axes of each array: M and K sweeps, N items, U users, d and e numbers, I levels."""
 
 SETTINGS: dict[str, Any] = {
     "half_up": bool, "users": list, "items": list, "policy": dict, "fitted": int, "center": float,

@@ -32,23 +32,25 @@ from rejoint.solver.session import Session, one_blas_thread
 
 T = TypeVar("T")
 
+ALL = slice(None)
+
+#: Variance of standardized ratings around their means, before the first sweep and at least.
 START_VARIANCE, LEAST_VARIANCE = 0.6, 1e-3
-"""Variance of standardized ratings around their means, before the first sweep and at least."""
 
+#: Expected share of a level at least, where its use is estimated.
 LEAST_USE = 1e-3
-"""Expected share of a level at least, where its use is estimated."""
 
+#: Pairs of user and item by which the variance of draws around conditional means is estimated.
 GAP_PAIRS = 4096
-"""Pairs of user and item by which the variance of draws around conditional means is estimated."""
 
+#: Numbers that are formed at once where many users are asked about: 8 MB.
 ANSWER_BLOCK = 2**21
-"""Numbers that are formed at once where many users are asked about: 8 MB."""
 
+#: Classes of the joint of all users, fewer where it would have more numbers than this (64 MB).
 POPULATION_CLASSES, MOST_POPULATION_NUMBERS = 240, 2**23
-"""Classes of the joint of all users, fewer where it would have more numbers than this (64 MB)."""
 
+#: Sweeps of ratings for each sweep of choices.
 RATING_SWEEPS = 2
-"""Sweeps of ratings for each sweep of choices."""
 
 
 class People(NamedTuple):
@@ -161,29 +163,18 @@ class ChoiceModel:
             places.append(points.copy())
         return np.stack(places)
 
-    def means(self, people: People, items: IntArray) -> Points:
+    def means(self, people: People, items: IntArray, sweeps: slice = ALL) -> Points:
         """Return the probability that users choose items, (M, users, items); see `logits`."""
-        x = np.clip(logits(people.choices, self.items[:, items]), -LARGEST_LOGIT, LARGEST_LOGIT)
-        low, fair = (
-            self.offsets[:, [k], None] * np.exp(x.dtype.type(GRADES[k]) * x) for k in (0, 1)
-        )
-        odds = low + fair + np.exp(x)
+        x = logits(people.choices[sweeps], self.items[sweeps][:, items])
+        x = np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT)
+        odds = np.exp(x)
+        for k in (0, 1):
+            odds += self.offsets[sweeps, [k], None] * np.exp(x.dtype.type(GRADES[k]) * x)
         return np.asarray(odds / (1.0 + odds))
 
-    def levels(self, people: People, items: IntArray) -> Points:
+    def levels(self, people: People, items: IntArray, sweeps: slice = ALL) -> Points:
         """Return the probabilities of no and yes, (users, M, items, 2)."""
-        return yes_and_no(self.means(people, items).swapaxes(0, 1))
-
-    def draw_levels(
-        self, m: int, people: People, cells: Any, policy: TraitPolicy, rng: np.random.Generator
-    ) -> Points:
-        """Return no and yes of all items for draws of users in one sweep, (users, items, 2)."""
-        points, prior = people.choices[m].copy(), user_prior(self.precision[m])
-        drawn = choice_half(points, self.item_draws[m], cells, prior, self.offsets[m], policy, rng)[
-            0
-        ]
-        sweep = replace(self, items=self.items[[m]], offsets=self.offsets[[m]])
-        return sweep.levels(no_ratings(drawn[None]), np.arange(cells.shape[1]))[:, 0]
+        return yes_and_no(self.means(people, items, sweeps).swapaxes(0, 1))
 
     def influences(self, points: Points, grades: Any, items: IntArray) -> FloatArray:
         """How much each choice of one user raises the logit of each item, (choices, items).
@@ -267,8 +258,8 @@ def start_offsets(observed: FloatArray, cells: int) -> Single:
     return np.asarray(odds, dtype=np.float32)
 
 
+#: Values of levels, standardized, with the mean and the standard deviation of ratings.
 Standard = tuple[Single, float, float]
-"""Values of levels, standardized, with the mean and the standard deviation of ratings."""
 
 
 def standardize(values: FloatArray, ratings: FloatArray) -> Standard:
@@ -378,27 +369,17 @@ class RatingModel:
         low, high = float(self.values[0]), float(self.values[-1])
         return np.clip(means, low + 0.01 * (high - low), high - 0.01 * (high - low))
 
-    def means(self, people: People, items: IntArray) -> Points:
+    def means(self, people: People, items: IntArray, sweeps: slice = ALL) -> Points:
         """Return mean ratings of users and items, standardized, (K, users, items); see `logits`."""
-        return self.within(logits(people.points, self.items[:, items]))
+        return self.within(logits(people.points[sweeps], self.items[sweeps][:, items]))
 
-    def levels(self, people: People, items: IntArray) -> Points:
+    def levels(self, people: People, items: IntArray, sweeps: slice = ALL) -> Points:
         """Return the probability of each level of a rating, (users, K, items, I)."""
-        means = self.means(people, items).swapaxes(0, 1)
+        means = self.means(people, items, sweeps).swapaxes(0, 1)
         variance, use = self.around_means(people.variance[0]), people.use[0]
         rows = np.ascontiguousarray(means.reshape(len(means), means[0].size))
         shares = kernels.tilted_levels(rows, variance, use, self.values)
         return shares.reshape(*means.shape, len(self.values))
-
-    def draw_levels(
-        self, m: int, people: People, cells: Any, policy: TraitPolicy, rng: np.random.Generator
-    ) -> Points:
-        """Return levels of all items for draws of users in one sweep, (users, items, I)."""
-        cell_precision = np.repeat(1.0 / people.variance[0], np.diff(cells.indptr))
-        prior = user_prior(self.precision[m])
-        drawn = rating_half(self.item_draws[m], cells, cell_precision, prior, rng)[1]
-        means = self.within(logits(drawn, self.items[m]))
-        return kernels.tilted_levels(means, people.variance[0], people.use[0], self.values)
 
 
 def cell_means(users: Points, items: Single, cells: Any) -> Points:
@@ -560,20 +541,18 @@ class TraitModel:
             rows = slice(start, start + step)
             yield people.take(users[rows]), items if items.ndim == 1 else items[rows]
 
-    def population(self, known: Any, people: People, rng: np.random.Generator) -> FloatArray:
-        """Levels of all items for users drawn from the posterior, (classes, items, I)."""
-        size = known.shape[1] * len(self.scale.values)
+    def population(self, people: People, rng: np.random.Generator) -> FloatArray:
+        """Levels of all items for some users in each sweep, (classes, items, I)."""
+        users, items = people.variance.shape[1], np.arange(self.choices.items.shape[1])
+        size = len(items) * len(self.scale.values)
         number = int(np.clip(MOST_POPULATION_NUMBERS // size, 16, POPULATION_CLASSES))
-        count = min(-(-number // self.classes), known.shape[0])
         parts = []
         for m in range(self.classes):
-            users = np.sort(rng.choice(known.shape[0], count, replace=False))
-            cells = as_cells(known[users])
-            if self.ratings is None:
-                cells = as_grades(cells, self.scale)
-            else:
-                cells = as_standardized(cells, self.ratings.values)
-            parts.append(self.answers.draw_levels(m, people.take(users), cells, self.policy, rng))
+            drawn = np.sort(
+                rng.choice(users, min(-(-number // self.classes), users), replace=False)
+            )
+            sweep = slice(m, m + 1)
+            parts.append(self.answers.levels(people.take(drawn), items, sweep)[:, 0])
         return np.concatenate(parts).astype(np.float64)
 
 

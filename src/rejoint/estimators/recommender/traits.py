@@ -28,11 +28,11 @@ from scipy import sparse
 from rejoint import kernels
 from rejoint.arrays import FloatArray, IntArray, Single
 
+#: Of single precision in a fit, of double precision for one new user.
 Points = NDArray[Any]
-"""Of single precision in a fit, of double precision for one new user."""
 
+#: Rows up to which sums over all columns are formed one by one, without a table of products.
 FEW_ROWS = 16
-"""Rows up to which sums over all columns are formed one by one, without a table of products."""
 
 
 @dataclass(frozen=True)
