@@ -317,20 +317,24 @@ class RatingModel:
         self, ratings: Any, policy: TraitPolicy, fitted: bool = False
     ) -> tuple[Points, Points, Points]:
         """Return points, variance and use of levels of users, from their ratings alone."""
+        columns, cells = np.unique(ratings.indices, return_inverse=True)  # of one user few
+        model = replace(self, items=self.items[:, columns], item_draws=self.item_draws[:, columns])
         users, counts = ratings.shape[0], np.diff(ratings.indptr)
         rows = np.repeat(np.arange(users), counts)
+        parts = sparse.csr_array((ratings.data, cells, ratings.indptr), (users, len(columns)))
+        ratings = as_cells(parts, ratings.dtype)
         variance = np.full(users, self.variance[0, 0], dtype=ratings.dtype)
         places, variances = [], []
-        for m, items in enumerate(self.item_draws if fitted else self.items):
+        for m, items in enumerate(model.item_draws if fitted else model.items):
             prior, overall = user_prior(self.precision[m]), float(self.variance[m, 0])
             for _ in range(policy.place_steps[m > 0]):
                 points, _ = rating_half(items, ratings, 1.0 / variance[rows], prior, None)
-                off = ratings.data - cell_means(points, self.items[m], ratings)
+                off = ratings.data - cell_means(points, model.items[m], ratings)
                 variance = pool_variances(off**2, rows, users, overall, policy)
             places.append(points)
             variances.append(variance)
         found, variance = np.stack(places), np.mean(variances, axis=0)
-        use = self.use_of_levels(*self.count_levels(found, variance, ratings), policy)
+        use = self.use_of_levels(*model.count_levels(found, variance, ratings), policy)
         return found, variance[None], use.astype(ratings.dtype)[None]
 
     def count_levels(
