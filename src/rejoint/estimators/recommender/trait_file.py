@@ -1,7 +1,7 @@
 """Recommenders as contents of files, and back; files may come from strangers."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -58,23 +58,17 @@ def to_saved(
         bad = [i for i in settings[noun] if not isinstance(i, str | int | float)]
         if bad:
             raise ValueError(f"Ids of {noun} in files are text or numbers; got {cite(bad[0])}.")
-    rated = model.ratings
-    parts: dict[str, Any] = {f"user_{name}": part for name, part in people._asdict().items()}
-    parts |= {f"choice_{f.name}": getattr(model.choices, f.name) for f in fields(ChoiceModel)}
-    if rated is not None:
-        parts |= {f"rating_{f.name}": getattr(rated, f.name) for f in fields(RatingModel)}
-    axes = CHOICE_AXES if rated is None else CHOICE_AXES | RATING_AXES
-    arrays: dict[str, NDArray[Any]] = {
-        name: np.asarray(parts[name], dtype=np.float32) for name in axes
-    }
+    parts = {"choice": model.choices, "rating": model.ratings, "user": people}
+    arrays: dict[str, NDArray[Any]] = {}
+    for name in CHOICE_AXES if model.ratings is None else CHOICE_AXES | RATING_AXES:
+        part, _, field = name.partition("_")
+        arrays[name] = np.asarray(getattr(parts[part], field), dtype=np.float32)
     arrays |= {"known_indptr": known.indptr, "known_indices": known.indices}
     arrays |= {"levels": model.scale.values, "known_data": known.data.astype(np.int32)}
     if model.scale.edges is not None:
         arrays["edges"] = model.scale.edges
-    policy = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(model.policy).items()}
-    unit = {"center": 0.0, "spread": 1.0}
-    unit = unit if rated is None else {"center": rated.center, "spread": rated.spread}
-    return SavedEstimator(KIND, {**settings, **unit, "policy": policy}, arrays)
+    more = {name: getattr(model.ratings, name, 1.0) for name in ("center", "spread")}
+    return SavedEstimator(KIND, {**settings, **more, "policy": asdict(model.policy)}, arrays)
 
 
 def from_saved(
@@ -98,24 +92,28 @@ def _from_saved(
 ) -> tuple[TraitModel, People, Any, dict[str, Any]]:
     check_settings(settings)
     implicit = settings["feedback"] == "implicit"
-    sizes = check_arrays(arrays, settings, CHOICE_AXES if implicit else CHOICE_AXES | RATING_AXES)
+    axes = CHOICE_AXES if implicit else CHOICE_AXES | RATING_AXES
+    sizes = check_arrays(arrays, settings, axes)
     levels = arrays["levels"].astype(np.float64)
     scale = RatingLevels(levels, arrays.get("edges"), settings["half_up"], implicit)
     policy: dict[str, Any] = settings["policy"]
     policy = {k: tuple(v) if isinstance(v, list) else v for k, v in policy.items()}
-    choices = ChoiceModel(*(arrays[f"choice_{f.name}"] for f in fields(ChoiceModel)))
+    parts: dict[str, dict[str, Any]] = {"choice": {}, "rating": {}, "user": {}}
+    for name in axes:
+        part, _, field = name.partition("_")
+        parts[part][field] = arrays[name]
     people, ratings = no_ratings(arrays["user_choices"]), None
     if not implicit:
-        parts: dict[str, Any] = {name: settings[name] for name in ("center", "spread")}
-        parts |= {name[7:]: arrays[name] for name in RATING_AXES if name.startswith("rating_")}
-        ratings = RatingModel(**parts)
-        people = People(*(arrays[f"user_{name}"] for name in People._fields))
+        people = People(**parts["user"])
+        ratings = RatingModel(
+            center=settings["center"], spread=settings["spread"], **parts["rating"]
+        )
     data, indices, starts = (arrays[f"known_{part}"] for part in ("data", "indices", "indptr"))
     if len(data) and not (data.min() >= 1 and data.max() <= len(levels)):
         raise ValueError("a rating is not a level")
     known = sparse.csr_array((data, indices, starts), shape=(sizes["U"], sizes["N"]))
     known.check_format(full_check=True)
-    model = TraitModel(choices, ratings, scale, TraitPolicy(**policy))
+    model = TraitModel(ChoiceModel(**parts["choice"]), ratings, scale, TraitPolicy(**policy))
     return model, people, as_cells(known), settings
 
 

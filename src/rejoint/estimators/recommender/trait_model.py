@@ -224,7 +224,7 @@ def sample_choices(
     sides[0][:, 0] -= sides[0][:, 0].mean()
     users, items = start_sides(sides[0], sides[1], 2.0, 0.2)
     observed = np.array([np.isclose(grades.data, grade).sum() for grade in GRADES], dtype=float)
-    offsets = start_offsets(observed, grades.shape[0] * grades.shape[1])
+    offsets = np.asarray(observed[:2] / max(observed[2], 1.0), dtype=np.float32)
     while True:
         users.draws, _ = choice_half(
             users.points, items.draws, grades, users.prior, offsets, policy, rng
@@ -248,14 +248,6 @@ def start_sides(
         Side(users, users.copy(), np.array([least] + [np.nan] * rest), False),
         Side(items, items.copy(), np.array([least] + [least_trait] * rest), True),
     )
-
-
-def start_offsets(observed: FloatArray, cells: int) -> Single:
-    """Odds of the two lower grades that give the observed numbers at the logit of the mean."""
-    chosen = observed.sum()
-    logit = np.log(chosen / max(cells - chosen, 0.5)) if chosen else 0.0
-    odds = observed[:2] / max(observed[2], 1.0) * np.exp((1.0 - GRADES[:2]) * logit)
-    return np.asarray(odds, dtype=np.float32)
 
 
 #: Values of levels, standardized, with the mean and the standard deviation of ratings.
