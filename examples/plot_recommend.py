@@ -93,10 +93,10 @@ ax.legend()
 # %%
 # Three movies for one evening, for somebody who has only said what they do not like: the set that
 # is most probably liked *all together* need not be that of the three best ones, which may be for
-# different tastes. That no other set is more probable is proved.
+# different tastes.
 picky = {title: stars for title, stars in newcomer.items() if stars < 3}
 evening = model.bundle(picky, 3, by="like")
 singles = [found.item for found in model.recommend(picky, 3, by="like")]
 apart = model.bundle(picky, 3, by="like", among=singles)
-print(f"together: {', '.join(evening.items)} ({evening.probability:.0%}, proved: {evening.exact})")
-print(f"one by one: {', '.join(singles)} ({apart.probability:.0%} to be liked all together)")
+print(f"together: {', '.join(evening.items)} ({evening.probability:.0%} to be liked all together)")
+print(f"one by one: {', '.join(singles)} ({apart.probability:.0%})")

@@ -136,7 +136,7 @@ def test_arguments_are_checked():
     square, vector = np.zeros((2, 2), np.float32), np.zeros(2, np.float32)
     starts, places = np.array([0, 1, 1], np.int32), np.zeros(1, np.int32)
     with pytest.raises(TypeError, match="single precision"):
-        kernels.grade_moments(np.zeros((2, 2)), vector, vector)
+        kernels.grade_moments(square, np.zeros(2), vector)
     with pytest.raises(ValueError, match="a number for each column"):
         kernels.grade_moments(square, np.zeros(3, np.float32), vector)
     with pytest.raises(ValueError, match="must fit together"):

@@ -274,18 +274,15 @@ def test_predictions_are_those_of_the_model(run, world):
     assert float(sure[row]["lung"]) == pytest.approx(shares.max(), abs=1e-6)  # six digits
 
 
-def test_fit_ratings_reads_columns_and_features_as_python_does(run, world):
-    films = {"movieId": [10, 11, 12], "genre": ["a", "b", "a"]}
-    bought = {"kunde": [1, 1, 2, 3], "ware": [10, 11, 10, 12], "count": [1, 0, 2, 1]}
-    (world / "k.csv").write_text("kunde,ware\n1,10\n1,11\n2,10\n3,12\n")
-    assert run("fit-ratings", "k.csv", "--implicit", "-o", "k.rejoint").exit_code == 0
-    assert rj.load(world / "k.rejoint").items_.tolist() == [10, 11, 12]
-    (world / "r.csv").write_text("user,movieId,count\n1,10,1\n1,11,0\n2,10,2\n3,12,1\n")
-    (world / "f.csv").write_text("genre,movieId\na,10\nb,11\na,12\n")
-    options = ["--implicit", "--item-features", "f.csv", "-o", "r.rejoint"]
-    assert run("fit-ratings", "r.csv", *options).exit_code == 0
-    frame = pd.DataFrame(bought).set_axis(["user", "movieId", "count"], axis=1)
-    model = rj.JointRecommender("implicit", random_state=0)
-    model.fit(frame, item_features=pd.DataFrame(films))
+def test_fit_ratings_reads_columns_as_python_does(run, world):
+    bought = {"kunde": [1, 1, 2, 3], "ware": [10, 11, 10, 12]}
+    (world / "k.csv").write_text("kunde,ware,day\n1,10,3\n1,11,1\n2,10,5\n3,12,9\n")
+    assert run("fit-ratings", "k.csv", "--implicit", "-o", "r.rejoint").exit_code == 0
+    model = rj.JointRecommender("implicit", random_state=0).fit(pd.DataFrame(bought))
     assert rj.load(world / "r.rejoint").recommend(1) == model.recommend(1)
+    (world / "r.csv").write_text("user,film,stars,day\n1,10,1,9\n1,11,2,1\n2,10,2,5\n1,10,5,2\n")
+    columns = ["--columns", "user,film,stars,day"]
+    assert run("fit-ratings", "r.csv", *columns, "-o", "t.rejoint").exit_code == 0
+    latest = rj.load(world / "t.rejoint").explain(1, 11).moves
+    assert [move.rating for move in latest] == [1]
     assert "r.rejoint has a recommender" in run("inspect", "r.rejoint").stderr

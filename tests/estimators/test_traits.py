@@ -12,17 +12,18 @@ from rejoint.estimators.recommender.ratings import RatingLevels
 from rejoint.estimators.recommender.trait_model import (
     ChoiceModel,
     RatingModel,
-    Standard,
     as_grades,
     as_standardized,
-    chosen_share,
     logits,
+    no_ratings,
     sample_choices,
     sample_ratings,
+    stack,
+    standardize,
+    user_prior,
 )
 from rejoint.estimators.recommender.traits import (
     PointPrior,
-    Side,
     as_cells,
     choice_half,
     diagonal,
@@ -150,12 +151,12 @@ def test_choices_of_a_known_world():
     items = np.column_stack([rng.normal(-1.5, 1.0, 60), 1.3 * rng.normal(size=(60, 2))])
     truth = 1 / (1 + np.exp(-logits(users, items)))
     chosen = as_cells(sparse.csr_array((rng.random(truth.shape) < truth).astype(float)))
-    sweeps, shares = sample_choices(chosen, (None, None), 6, POLICY, rng), []
-    for k, draw in zip(range(24), sweeps, strict=False):
-        assert draw.scale.tolist() == [0.0, 0.0]
-        if k >= 4:
-            shares.append(chosen_share(logits(draw.users, draw.items), draw.scale))
-    found = np.mean(shares, axis=0)
+    sweeps = sample_choices(chosen, 6, POLICY, rng)
+    draws = [next(sweeps) for _ in range(24)][4:]
+    *parts, points, _ = stack(draws)
+    model, draw = ChoiceModel(*parts), draws[-1]
+    assert not model.offsets.any()
+    found = model.means(no_ratings(points), np.arange(60)).mean(axis=0)
     assert found.mean() == pytest.approx(truth.mean(), abs=0.01)
     alone = np.abs(chosen.toarray().mean(axis=0) - truth).mean()
     assert np.abs(found - truth).mean() < 0.5 * alone
@@ -167,7 +168,7 @@ def test_choices_of_a_known_world():
 def test_expected_numbers_of_grades_are_those_observed():
     rng = np.random.default_rng(0)
     _, grades = graded_world(rng, 300, 40, 3)
-    sweeps = sample_choices(grades, (None, None), 2, POLICY, rng)
+    sweeps = sample_choices(grades, 2, POLICY, rng)
     draw = [next(sweeps) for _ in range(12)][-1]
     x = logits(draw.users, draw.items).astype(np.float64)
     odds = np.stack([draw.scale[0] * np.exp(0.3 * x), draw.scale[1] * np.exp(0.7 * x), np.exp(x)])
@@ -188,75 +189,70 @@ def test_ratings_of_a_known_world():
     truth, seen = rating_world(rng)
     stars = np.clip(np.round(truth + 0.6 * rng.normal(size=truth.shape)), 1, 5)
     known = as_cells(sparse.csr_array(np.where(seen, stars, 0)))
-    standard = Standard.of(np.arange(1.0, 6.0), stars[seen])
-    ratings = as_standardized(known, standard.values)
-    sweeps = sample_ratings(ratings, (None, None), 8, POLICY, rng)
+    standard = standardize(np.arange(1.0, 6.0), stars[seen])
+    ratings = as_standardized(known, standard[0])
+    sweeps = sample_ratings(ratings, 8, POLICY, rng)
     draws = [next(sweeps) for _ in range(40)][8:]
-    model, tastes = RatingModel.of(draws, ratings, standard, POLICY)
-    found = standard.center + standard.spread * np.mean([*model.means(tastes.points)], axis=0)
+    model, points, variance, _ = RatingModel.of(draws, ratings, standard, POLICY)
+    found = standard[1] + standard[2] * model.within(logits(points, model.items)).mean(axis=0)
     inside = ~seen & (truth > 1.5) & (truth < 4.5)
     root = np.sqrt(np.mean((found - truth)[inside] ** 2))
     items = np.where(seen, stars, np.nan)
     alone = np.sqrt(np.mean((np.nanmean(items, axis=0) - truth)[inside] ** 2))
     assert root < 0.5 * alone
     # A new user with the same ratings stands about where the user of the fit does.
-    placed = model.place(as_cells(ratings[:50]), None, POLICY)
-    again = standard.center + standard.spread * np.mean([*model.means(placed.points)], axis=0)
+    places, spread, _ = model.place(as_cells(ratings[:50]), POLICY)
+    again = standard[1] + standard[2] * model.within(logits(places, model.items)).mean(axis=0)
     assert np.abs(again - found[:50]).mean() < 0.1
-    assert placed.variance == pytest.approx(tastes.variance[:50], rel=0.5)
+    assert spread == pytest.approx(variance[:, :50], rel=0.5)
 
 
-def test_new_users_are_placed_by_means_and_users_of_the_fit_by_draws():
-    """Few users, so that items are uncertain, and their means have seen what each user rated."""
+def test_new_users_are_placed_by_means():
+    """Few users, so that items are uncertain."""
     rng = np.random.default_rng(1)
     truth, seen = rating_world(rng)
     stars = np.clip(np.round(truth + 0.6 * rng.normal(size=truth.shape)), 1, 5)
-    standard = Standard.of(np.arange(1.0, 6.0), stars[seen])
+    standard = standardize(np.arange(1.0, 6.0), stars[seen])
     known = as_cells(sparse.csr_array(np.where(seen, stars, 0)))
-    ratings = as_standardized(known, standard.values)
+    ratings = as_standardized(known, standard[0])
     first = as_cells(ratings[:60])
-    sweeps = sample_ratings(first, (None, None), 8, POLICY, rng)
-    model, _ = RatingModel.of([next(sweeps) for _ in range(40)][8:], first, standard, POLICY)
+    sweeps = sample_ratings(first, 8, POLICY, rng)
+    model, *_ = RatingModel.of([next(sweeps) for _ in range(40)][8:], first, standard, POLICY)
 
     def error(users, fitted):
-        placed = model.place(as_cells(ratings[users]), None, POLICY, fitted)
-        found = standard.center + standard.spread * np.mean([*model.means(placed.points)], axis=0)
+        places, *_ = model.place(as_cells(ratings[users]), POLICY, fitted)
+        found = standard[1] + standard[2] * model.within(logits(places, model.items)).mean(axis=0)
         return np.mean((found - truth[users])[~seen[users]] ** 2)
 
-    fit, new = slice(0, 60), slice(60, None)
+    new = slice(60, None)
     assert error(new, fitted=False) < 0.97 * error(new, fitted=True)
-    assert error(fit, fitted=True) < error(fit, fitted=False)
 
 
-def test_ratings_of_some_items_scatter_more():
-    """And what was held out is as far from the means as the variances say."""
+def test_ratings_scatter_as_the_variances_say():
     rng = np.random.default_rng(3)
     truth, seen = rating_world(rng)
-    noise = np.where(np.arange(50) < 25, 0.5, 0.9)
-    stars = truth + noise * rng.normal(size=truth.shape)
+    stars = truth + 0.7 * rng.normal(size=truth.shape)
     rated = as_cells(sparse.csr_array(np.where(seen, stars, 0)))
-    standard = Standard.of(np.arange(-2.0, 9.0), rated.data)
-    rated.data = np.asarray((rated.data - standard.center) / standard.spread, dtype=np.float32)
-    sweeps = sample_ratings(rated, (None, None), 8, POLICY, rng)
-    model, tastes = RatingModel.of([next(sweeps) for _ in range(40)][8:], rated, standard, POLICY)
-    quiet, loud = model.item_factors[:, :25].mean(), model.item_factors[:, 25:].mean()
-    # The variances are 0.25 and 0.81; 160 ratings of an item and 50 of the prior.
-    assert 1.8 < loud / quiet < 3.24
-    mean = standard.center + standard.spread * np.mean([*model.means(tastes.points)], axis=0)
-    off = np.mean((stars - mean)[~seen] ** 2) / standard.spread**2
+    standard = standardize(np.arange(-2.0, 9.0), rated.data)
+    rated.data = np.asarray((rated.data - standard[1]) / standard[2], dtype=np.float32)
+    sweeps = sample_ratings(rated, 8, POLICY, rng)
+    draws = [next(sweeps) for _ in range(40)][8:]
+    model, points, variance, _ = RatingModel.of(draws, rated, standard, POLICY)
+    mean = standard[1] + standard[2] * model.within(logits(points, model.items)).mean(axis=0)
+    off = np.mean((stars - mean)[~seen] ** 2) / standard[2] ** 2
     # Eight traits, where there are two, fit some of the noise: a tenth of the variance.
-    assert model.around_means(tastes.variance).mean() == pytest.approx(off, rel=0.15)
-    assert tastes.variance.mean() < 0.8 * off  # without the variance of the means
+    assert model.around_means(variance).mean() == pytest.approx(off, rel=0.15)
+    assert variance.mean() < 0.8 * off  # without the variance of the means
 
 
 def test_places_of_new_users_are_the_most_probable_ones():
     rng = np.random.default_rng(2)
     _, grades = graded_world(rng, 60, 30, 3)
-    sweeps = sample_choices(grades, (None, None), 3, POLICY, rng)
-    model, _ = ChoiceModel.of([next(sweeps) for _ in range(12)][4:])
+    sweeps = sample_choices(grades, 3, POLICY, rng)
+    model = ChoiceModel(*stack([next(sweeps) for _ in range(12)][4:])[:4])
     new = as_cells(grades[:5])
-    for m, points in enumerate(model.place(new, None, POLICY)):
-        further, prior = points.copy(), model.user_prior(m)
+    for m, points in enumerate(model.place(new, POLICY)):
+        further, prior = points.copy(), user_prior(model.precision[m])
         choice_half(further, model.items[m], new, prior, model.offsets[m], POLICY, None)
         assert further == pytest.approx(points, abs=0.02)  # another Newton step changes nothing
 
@@ -270,13 +266,13 @@ def test_users_have_their_own_use_of_levels():
     stars = np.clip(np.where(np.arange(400)[:, None] % 2, halves, rounded), 1, 5)
     values = np.arange(1.0, 5.5, 0.5)
     known = as_cells(sparse.csr_array(np.where(seen, np.searchsorted(values, stars) + 1, 0)))
-    standard = Standard.of(values, stars[seen])
-    ratings = as_standardized(known, standard.values)
-    sweeps = sample_ratings(ratings, (None, None), 8, POLICY, rng)
+    standard = standardize(values, stars[seen])
+    ratings = as_standardized(known, standard[0])
+    sweeps = sample_ratings(ratings, 8, POLICY, rng)
     draws = [next(sweeps) for _ in range(12)][6:]
-    _, tastes = RatingModel.of(draws, ratings, standard, POLICY)
+    *_, use = RatingModel.of(draws, ratings, standard, POLICY)
     half = np.arange(len(values)) % 2 == 1
-    assert tastes.use[::2][:, half].mean() < 0.3 * tastes.use[1::2][:, half].mean()
+    assert use[0, ::2][:, half].mean() < 0.3 * use[0, 1::2][:, half].mean()
 
 
 def test_grades_of_ratings():
@@ -285,18 +281,6 @@ def test_grades_of_ratings():
     grades = as_grades(known, scale).toarray()[0]
     # Below 3, from 3 on, from 4 on.
     assert grades == pytest.approx([0.3] * 5 + [0.7] * 2 + [1.0] * 3)
-
-
-def test_priors_follow_features():
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(500, 2)).astype(np.float32)
-    weights = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 0.5]])
-    draws = (features @ weights + 0.1 * rng.normal(size=(500, 3))).astype(np.float32)
-    side = Side(draws, draws.copy(), np.array([2.0, 0.2, 0.2]), False, features)
-    assert side.weights == pytest.approx(weights, abs=0.03)
-    assert side.prior.mean == pytest.approx(features @ weights, abs=0.1)
-    # The squares of 500 residuals of 0.1, and what the prior adds to them.
-    assert side.prior.precision[1:] == pytest.approx([502 / 5.2] * 2, rel=0.2)
 
 
 def test_triangles():

@@ -10,6 +10,8 @@ import { formatInterval, formatNumber } from "./format.js";
 import { givenRows, writeCell, writeModel } from "./given.js";
 import { QueryError } from "./tokens.js";
 import { mostProbable } from "./modes.js";
+import { answerUser, readRecommender } from "./recommender.js";
+import { greedySet } from "./bundles.js";
 import { readModel } from "./model.js";
 
 /** Bars of every variable, their bounds, and the probability of the evidence. */
@@ -47,6 +49,15 @@ export function bases([doc, pieces]) {
   const model = readModel(doc);
   const beliefs = new Beliefs(model, new Map(pieces));
   return model.variables.map((_, n) => beliefs.basis(n));
+}
+
+/** Figures of every item for somebody who gives levels by item, and the best set of some items. */
+export function recommendations([doc, levels, open, size]) {
+  const recommender = readRecommender(doc.recommender, readModel(doc).variables[0].values);
+  const answer = answerUser(recommender, new Map(levels));
+  const likes = open.map((n) => Float64Array.from(answer.liked, (liked, k) => answer.chosen[k][n] * liked[n]));
+  const set = greedySet(new Float64Array(likes[0].length).fill(1 / likes[0].length), likes, size);
+  return { ...answer, items: set.items.map((k) => open[k]), together: set.probability };
 }
 
 /** Numbers, and numbers with their bounds, as the page writes them. */

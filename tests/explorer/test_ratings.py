@@ -4,10 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from page_models import visit
+from page_models import copied, visit
 
 import rejoint as rj
 from rejoint.explorer import document
+from rejoint.explorer.open import open_model
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -45,24 +46,78 @@ def test_rating_a_few_moves_expectations_and_bundles(opened, cinema):
     expect(page.locator(".chip")).to_have_count(1)
 
 
-SETS = """async (cases) => {
-  const { bestSet } = await import("./static/bundles.js");
-  return cases.map(([classes, likes, size]) =>
-    bestSet(Float64Array.from(classes), likes.map((row) => Float64Array.from(row)), size));
-}"""
-
-
-def test_bundles_are_the_best_of_all_sets(tab, served, asia):
+def films(items=ITEMS, half_up=False):
     rng = np.random.default_rng(0)
-    cases = [(rng.dirichlet(np.ones(4)), rng.random((9, 4)), size) for size in (2, 3, 4) * 4]
-    visit(tab, served(document(asia)))
-    plain = [[classes.tolist(), likes.tolist(), size] for classes, likes, size in cases]
-    for (classes, likes, size), found in zip(cases, tab.evaluate(SETS, plain), strict=True):
-        sets = itertools.combinations(range(len(likes)), size)
-        best = max(float(classes @ np.prod(likes[list(chosen)], axis=0)) for chosen in sets)
-        assert found["exact"]
-        assert found["probability"] == pytest.approx(best, rel=1e-8)  # ties within 1e-9 are equal
-        assert len(set(found["items"])) == size
+    taste = rng.normal(size=(80, 2))
+    liking = (
+        3.4 + taste @ rng.normal(size=(2, len(items))) + 0.5 * rng.normal(size=(80, len(items)))
+    )
+    stars = np.clip(np.round(2 * liking) / 2, 0.5, 5)
+    seen = rng.random(stars.shape) < 0.5
+    rows = [(int(u), items[i], float(stars[u, i])) for u, i in zip(*np.nonzero(seen), strict=True)]
+    return rj.JointRecommender(half_up=half_up, random_state=0).fit(rows)
+
+
+@pytest.fixture(scope="module")
+def recommender():
+    return films()
+
+
+def page_of(recommender, tmp_path, name="films.rejoint"):
+    recommender.save(tmp_path / name)
+    return open_model(tmp_path / name).document()
+
+
+@pytest.mark.parametrize("half_up", [False, True])
+def test_a_new_user_is_answered_as_by_recommend(node, tmp_path, half_up):
+    items = [*range(10, 40), "Heat"]
+    model = films(items, half_up)
+    plain = page_of(model, tmp_path)
+    rng = np.random.default_rng(1)
+    for count in (0, 1, 2, 5, 20):
+        places = rng.choice(len(items), count, replace=False)
+        levels = rng.integers(0, len(model.levels_), count)
+        given = {model.items_[n]: model.levels_[i] for n, i in zip(places, levels, strict=True)}
+        left = np.setdiff1d(np.arange(len(items)), places)
+        evidence = [[int(n), int(i)] for n, i in zip(places, levels, strict=True)]
+        page = node("recommendations", [plain, evidence, left.tolist(), 3])
+        order = {item: n for n, item in enumerate(model.items_)}
+        for one in model.recommend(given, len(items), exclude_seen=False):
+            n = order[one.item]
+            both = np.mean(
+                [c[n] * q[n] for c, q in zip(page["chosen"], page["liked"], strict=True)]
+            )
+            assert page["expected"][n] == pytest.approx(one.expected, abs=1e-9)
+            assert page["like"][n] == pytest.approx(one.like, abs=1e-9)
+            assert page["choice"][n] * np.sqrt(one.like) == pytest.approx(one.score, abs=1e-9)
+            assert both == pytest.approx(one.probability, abs=1e-9)
+        bundle = model.bundle(given, 3)
+        assert page["together"] == pytest.approx(bundle.probability, abs=1e-9)
+        assert {model.items_[n] for n in page["items"]} == set(bundle.items)
+
+
+def test_the_page_of_a_recommender_recommends(opened, recommender, tmp_path):
+    page = opened(page_of(recommender, tmp_path), "#view=ratings")
+    page.get_by_role("button", name="Heat: 5", exact=True).click()
+    page.get_by_role("button", name="Up: 1", exact=True).click()
+    given = {"Heat": 5.0, "Up": 1.0}
+    shown = page.locator(".prediction")
+    for by in ("score", "expected", "like"):
+        page.get_by_label("Order").select_option(by)
+        best = recommender.recommend(given, by=by)
+        expect(shown.locator(".name")).to_have_text([one.item for one in best])
+        expect(shown.first.locator(".number").first).to_have_text(f"{best[0].expected:.2f}")
+    bundle = recommender.bundle(given, 3)
+    assert set(page.locator(".bundle bdi").all_inner_texts()) == set(bundle.items)
+    words = f"{100 * bundle.probability:.1f} % that all are chosen and rated 4"
+    expect(page.get_by_text(words)).to_be_visible()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy Python").click()
+    code = copied(page, "import rejoint")
+    assert 'model = rj.load("films.rejoint")\nmodel.recommend({"Heat": 5, "Up": 1}' in code
+    page.get_by_role("button", name="Copy command").click()
+    assert copied(page, "rejoint recommend films.rejoint --rated 'Heat=5' --rated 'Up=1'")
+    assert page.get_by_role("button", name="Copy question").count() == 0
 
 
 def test_ratings_are_offered_only_where_all_share_a_scale(tab, asia_page):

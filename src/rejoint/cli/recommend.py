@@ -171,12 +171,10 @@ def _bundle(
 ) -> None:
     found = model.bundle(who, count, **asked)
     if as_json:
-        plain = {"items": list(found.items), "probability": found.probability}
-        echo_json({**plain, "exact": found.exact})
+        echo_json({"items": list(found.items), "probability": found.probability})
         return
-    sure = "" if found.exact else f" (none is above {found.bound:.4g})"
     what = "Liked, if chosen," if asked.get("by") == "like" else "Chosen and liked"
-    echo(f"{what} all together with probability {found.probability:.4g}{sure}:")
+    echo(f"{what} all together with probability {found.probability:.4g}:")
     for item in found.items:
         echo(f"  {item}")
 

@@ -17,7 +17,7 @@ from rejoint.estimation.policy import DEFAULT
 from rejoint.explorer.page_tables import page_tables, plain_as_read
 from rejoint.factorization.complete_approximately import compact_completion
 from rejoint.identifiability.model_verdict import model_verdict
-from rejoint.io.model_file import SavedEnsemble
+from rejoint.io.model_file import SavedEnsemble, SavedEstimator
 from rejoint.marginals.compare import Fits, expected_distance
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Layout, Model
@@ -153,6 +153,12 @@ SCHEMA = 3
 #: variables of three levels 2.4 MB.
 PAGE_CLASSES = 500
 
+#: What places a new user of a recommender.
+PLACING_ARRAYS = (
+    *("choice_items", "choice_precision", "choice_offsets"),
+    *("rating_items", "rating_precision", "rating_variance", "rating_values", "rating_use"),
+)
+
 _MOST_CELLS = 4_000_000  # of records in a page: 8 MB of codes
 
 
@@ -169,7 +175,7 @@ def document(
     note: str | None = None,
     target: Any = None,
     ensemble: SavedEnsemble | None = None,
-    is_estimator: bool = False,
+    estimator: SavedEstimator | None = None,
     table_notes: Any = None,
     report: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -196,8 +202,9 @@ def document(
         The variable that the page takes for the target at first.
     ensemble : SavedEnsemble, optional
         The models of a classifier, which predict the targets; see :func:`plain_ensemble`.
-    is_estimator : bool
-        Whether the file is that of an imputer or a recommender, whose joint model this is.
+    estimator : SavedEstimator, optional
+        The imputer or recommender of the file, whose joint model this is. A recommender answers
+        what is asked for somebody with some ratings.
     table_notes : list of dict, optional
         What the notes of the model's file say about the tables that it was fitted to.
     report : dict, optional
@@ -241,7 +248,8 @@ def document(
         "note": note,
         "target": target,
         "ensemble": None if ensemble is None else plain_ensemble(ensemble),
-        "is_estimator": is_estimator or None,
+        "is_estimator": estimator is not None or None,
+        "recommender": None if estimator is None else plain_recommender(estimator),
         "report": report,
     }
     return plain | {name: value for name, value in extras.items() if value is not None}
@@ -389,6 +397,19 @@ def plain_ensemble(ensemble: SavedEnsemble) -> dict[str, Any]:
         "member_weights": _packed(ensemble.weights, "f8"),
         "always_there": list(ensemble.always_there),
         "missing_limits": list(ensemble.missing_limits),
+    }
+
+
+def plain_recommender(estimator: SavedEstimator) -> dict[str, Any] | None:
+    """The recommender of ratings as the page is given it, to place new users; else None."""
+    arrays, settings = estimator.arrays, estimator.settings
+    if estimator.kind != "recommender" or "rating_items" not in arrays:
+        return None
+    names = ("items", "policy", "center", "spread")
+    return {name: settings[name] for name in names} | {
+        "choice_numbers": arrays["choice_items"].shape[2],
+        "rating_numbers": arrays["rating_items"].shape[2],
+        "arrays": {name: _packed(arrays[name], "f4") for name in PLACING_ARRAYS},
     }
 
 

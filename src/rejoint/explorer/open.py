@@ -19,7 +19,7 @@ from rejoint.explorer.page_tables import (
 )
 from rejoint.io.atomic import FileVersion
 from rejoint.io.fit_notes import FIT_TEXTS, records_behind
-from rejoint.io.model_file import SavedEnsemble
+from rejoint.io.model_file import SavedEnsemble, SavedEstimator
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 
@@ -42,8 +42,8 @@ class Opened:
         The data that came with it.
     story : str or None
         How it was fitted.
-    is_estimator : bool
-        Whether the file is that of an imputer or a recommender.
+    estimator : SavedEstimator or None
+        The imputer or recommender of the file.
     ensemble : SavedEnsemble or None
         The models of a classifier's file, which predict its targets.
     version : FileVersion or None
@@ -63,7 +63,7 @@ class Opened:
     records: Records | None = None
     story: str | None = None
     ensemble: SavedEnsemble | None = None
-    is_estimator: bool = False
+    estimator: SavedEstimator | None = None
     version: FileVersion | None = None
 
     def document(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Opened:
             note=self.story,
             target=self.notes.get("target"),
             ensemble=self.ensemble,
-            is_estimator=self.is_estimator,
+            estimator=self.estimator,
             table_notes=self.notes.get("tables"),
         )
 
@@ -151,7 +151,7 @@ def open_model(path: str | PathLike[str]) -> Opened:
         *(pmf, Path(path), Path(path).stem, saved.notes),
         story=story,
         ensemble=saved.ensemble,
-        is_estimator=saved.estimator is not None,
+        estimator=saved.estimator,
         version=version,
     )
 

@@ -1,5 +1,6 @@
 // Steps of a model of traits: moments of graded choices, Newton steps of many rows at once, products
-// and sums at the cells of a sparse matrix, levels of given means. Numbers are of single precision.
+// and sums at the cells of a sparse matrix, levels of given means. Numbers are of single precision;
+// levels of given means are of double precision, too, for users who are asked about one by one.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -17,6 +18,9 @@ namespace nb = nanobind;
 namespace rejoint {
 namespace {
 
+template <typename T, int Axes>
+using Array = nb::ndarray<T, nb::ndim<Axes>, nb::c_contig, nb::device::cpu>;
+
 using Matrix = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ConstMatrix = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ConstVector = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -25,8 +29,8 @@ using Sums = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Places = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr float LARGEST = 60.0f;    // of a logit: its exponential is a finite float
-constexpr float LARGEST_TILT = 1e6f;   // of the log-odds of levels, per unit of their values
-constexpr float LEAST_SPREAD = 2e-3f;  // variance of levels that a Newton step divides by
+constexpr double LARGEST_TILT = 1e6;   // of the log-odds of levels, per unit of their values
+constexpr double LEAST_SPREAD = 2e-3;  // variance of levels that a Newton step divides by
 constexpr std::size_t LANES = 16;   // rows or cells that are processed at once
 
 // exp(x) for |x| <= 80: 2^k times a polynomial on [-ln 2 / 2, ln 2 / 2]; relative error 2e-7.
@@ -46,6 +50,8 @@ REJOINT_INLINE float exponential(float x) {
     std::memcpy(&power, &bits, sizeof power);
     return y * power;
 }
+
+REJOINT_INLINE double exponential(double x) { return std::exp(x); }
 
 // One row: logits become means of the grades, `variance` their variances; shares of the grades are
 // added to `low`, `middle` and `high`, column by column.
@@ -227,27 +233,27 @@ void cell_sums(const ConstVector &targets, const ConstVector &weights, const Con
 // One Newton step of LANES cells: shares of levels are proportional to exp(base + tilt value), and
 // the tilt moves towards the target mean, halfway between `low` and `high` where the step would
 // leave these. Returns how far the means are from the targets.
-REJOINT_CLONES
-float tilt_lanes(const float *REJOINT_RESTRICT target, float *REJOINT_RESTRICT tilt,
-                 float *REJOINT_RESTRICT low, float *REJOINT_RESTRICT high,
-                 const float *REJOINT_RESTRICT base, const float *REJOINT_RESTRICT values,
-                 float *REJOINT_RESTRICT shares, float longest, float near, std::size_t levels) {
-    float top[LANES], total[LANES], first[LANES], second[LANES], off[LANES];
+template <typename T>
+REJOINT_INLINE T tilt_lanes(const T *REJOINT_RESTRICT target, T *REJOINT_RESTRICT tilt,
+                            T *REJOINT_RESTRICT low, T *REJOINT_RESTRICT high,
+                            const T *REJOINT_RESTRICT base, const T *REJOINT_RESTRICT values,
+                            T *REJOINT_RESTRICT shares, T longest, T near, std::size_t levels) {
+    T top[LANES], total[LANES], first[LANES], second[LANES], off[LANES];
     for (std::size_t l = 0; l < LANES; ++l) {
         top[l] = base[0] + tilt[l] * values[0];
-        total[l] = first[l] = second[l] = 0.0f;
+        total[l] = first[l] = second[l] = T(0);
     }
     for (std::size_t v = 1; v < levels; ++v)
         for (std::size_t l = 0; l < LANES; ++l) {
-            const float x = base[v] + tilt[l] * values[v];
+            const T x = base[v] + tilt[l] * values[v];
             top[l] = x > top[l] ? x : top[l];
         }
     for (std::size_t v = 0; v < levels; ++v) {
-        float *REJOINT_RESTRICT share = shares + v * LANES;
-        const float value = values[v];
+        T *REJOINT_RESTRICT share = shares + v * LANES;
+        const T value = values[v];
         for (std::size_t l = 0; l < LANES; ++l) {
-            const float x = base[v] + tilt[l] * value - top[l];
-            const float found = exponential(x < -80.0f ? -80.0f : x);
+            const T x = base[v] + tilt[l] * value - top[l];
+            const T found = exponential(x < T(-80) ? T(-80) : x);
             share[l] = found;
             total[l] += found;
             first[l] += found * value;
@@ -255,49 +261,64 @@ float tilt_lanes(const float *REJOINT_RESTRICT target, float *REJOINT_RESTRICT t
         }
     }
     for (std::size_t l = 0; l < LANES; ++l) {
-        total[l] = 1.0f / total[l];
-        const float mean = first[l] * total[l];
-        const float spread = second[l] * total[l] - mean * mean;
+        total[l] = T(1) / total[l];
+        const T mean = first[l] * total[l];
+        const T spread = second[l] * total[l] - mean * mean;
         off[l] = target[l] - mean;
-        const float move = off[l] / (spread > LEAST_SPREAD ? spread : LEAST_SPREAD);
-        const float above = move < -longest ? -longest : move;
-        const float next = tilt[l] + (above > longest ? longest : above);
-        low[l] = off[l] > 0.0f ? tilt[l] : low[l];
-        high[l] = off[l] > 0.0f ? high[l] : tilt[l];
-        const float inside = next > low[l] && next < high[l] ? next : 0.5f * (low[l] + high[l]);
+        const T move = off[l] / (spread > T(LEAST_SPREAD) ? spread : T(LEAST_SPREAD));
+        const T above = move < -longest ? -longest : move;
+        const T next = tilt[l] + (above > longest ? longest : above);
+        low[l] = off[l] > T(0) ? tilt[l] : low[l];
+        high[l] = off[l] > T(0) ? high[l] : tilt[l];
+        const T inside = next > low[l] && next < high[l] ? next : T(0.5) * (low[l] + high[l]);
         tilt[l] = std::fabs(off[l]) < near ? tilt[l] : inside;  // a cell ends whatever others do
     }
     for (std::size_t v = 0; v < levels; ++v)
         for (std::size_t l = 0; l < LANES; ++l) shares[v * LANES + l] *= total[l];
-    float far = 0.0f;
+    T far = T(0);
     for (std::size_t l = 0; l < LANES; ++l) far = std::max(far, std::fabs(off[l]));
     return far;
 }
 
+REJOINT_CLONES
+float step_lanes(const float *target, float *tilt, float *low, float *high, const float *base,
+                 const float *values, float *shares, float longest, float near,
+                 std::size_t levels) {
+    return tilt_lanes(target, tilt, low, high, base, values, shares, longest, near, levels);
+}
+
+double step_lanes(const double *target, double *tilt, double *low, double *high,
+                  const double *base, const double *values, double *shares, double longest,
+                  double near, std::size_t levels) {
+    return tilt_lanes(target, tilt, low, high, base, values, shares, longest, near, levels);
+}
+
 // Shares of levels with given means; variance and base (log use of levels) are those of the row.
-void tilted_levels(const ConstMatrix &means, const ConstVector &variance, const ConstMatrix &base,
-                   const ConstVector &values, Matrix out, float near, int steps) {
+template <typename T>
+void tilted_levels(const Array<const T, 2> &means, const Array<const T, 1> &variance,
+                   const Array<const T, 2> &base, const Array<const T, 1> &values,
+                   Array<T, 2> out, T near, int steps) {
     nb::gil_scoped_release release;
     const std::size_t rows = means.shape(0), columns = means.shape(1), levels = values.shape(0);
-    std::vector<float> logs(levels), shares(levels * LANES);
-    float target[LANES], tilt[LANES], low[LANES], high[LANES];
+    std::vector<T> logs(levels), shares(levels * LANES);
+    T target[LANES], tilt[LANES], low[LANES], high[LANES];
     for (std::size_t i = 0; i < rows; ++i) {
-        const float precision = 1.0f / variance.data()[i];
+        const T precision = T(1) / variance.data()[i];
         for (std::size_t v = 0; v < levels; ++v) {
-            const float value = values.data()[v];
-            logs[v] = base.data()[i * levels + v] - 0.5f * precision * value * value;
+            const T value = values.data()[v];
+            logs[v] = base.data()[i * levels + v] - T(0.5) * precision * value * value;
         }
         for (std::size_t start = 0; start < columns; start += LANES) {
             const std::size_t count = std::min(LANES, columns - start);
             for (std::size_t l = 0; l < LANES; ++l) {
                 target[l] = means.data()[i * columns + start + std::min(l, count - 1)];
                 tilt[l] = target[l] * precision;
-                low[l] = -LARGEST_TILT;
-                high[l] = LARGEST_TILT;
+                low[l] = T(-LARGEST_TILT);
+                high[l] = T(LARGEST_TILT);
             }
             for (int step = 0; step <= steps; ++step)
-                if (tilt_lanes(target, tilt, low, high, logs.data(), values.data(), shares.data(), precision,
-                               near, levels) < near)
+                if (step_lanes(target, tilt, low, high, logs.data(), values.data(), shares.data(),
+                               precision, near, levels) < near)
                     break;
             for (std::size_t l = 0; l < count; ++l)
                 for (std::size_t v = 0; v < levels; ++v)
@@ -313,7 +334,8 @@ void register_trait_steps(nb::module_ &m) {
     m.def("newton_draws", &newton_draws);
     m.def("cell_products", &cell_products);
     m.def("cell_sums", &cell_sums);
-    m.def("tilted_levels", &tilted_levels);
+    m.def("tilted_levels", &tilted_levels<float>);
+    m.def("tilted_levels", &tilted_levels<double>);
 }
 
 }  // namespace rejoint

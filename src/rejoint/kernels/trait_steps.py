@@ -3,6 +3,9 @@
 A choice has one of four grades: 0 (not chosen), 0.3, 0.7 or 1 (chosen, and liked little, fairly,
 well). At the logit ``x`` the grades have odds ``1 : o_1 exp(.3 x) : o_2 exp(.7 x) : exp(x)``;
 without the offsets o this is the logistic model of yes and no.
+
+Compiled steps are of single precision, for many rows. Where the first array is of double precision,
+NumPy does the step (of the levels of given means there are both), as the page of the explorer does.
 """
 
 from typing import Any
@@ -13,7 +16,8 @@ from numpy.typing import NDArray
 from rejoint.kernels.backend import Array, compiled
 from rejoint.text import plural
 
-Single = NDArray[np.float32]
+Single = NDArray[Any]
+"""Of single precision, or all of double precision."""
 
 GRADES = np.array([0.3, 0.7, 1.0])
 """Grades of what is chosen."""
@@ -57,7 +61,7 @@ def grade_moments(logits: Single, bias: Single, offsets: Single) -> tuple[Single
     _check_single(logits, bias, offsets)
     if bias.shape != (logits.shape[1],) or offsets.shape != (2,):
         raise ValueError("bias must have a number for each column, and offsets two.")
-    if compiled is None:
+    if not _is_compiled(logits):
         return numpy_grade_moments(logits, bias, offsets)
     variance, sums = np.empty_like(logits), np.zeros(3)
     compiled.grade_moments(logits, bias, variance, offsets, sums)
@@ -81,7 +85,7 @@ def numpy_grade_moments(logits: Single, bias: Single, offsets: Single) -> tuple[
     spread = sum((g - mean) ** 2 * odd for g, odd in zip(GRADES, odds, strict=True))
     logits[:] = mean
     sums = np.array([(odd / total).sum(dtype=np.float64) for odd in odds])
-    return np.asarray((mean**2 + spread) / total, dtype=np.float32), sums
+    return np.asarray((mean**2 + spread) / total, dtype=logits.dtype), sums
 
 
 def newton_draws(
@@ -118,7 +122,7 @@ def newton_draws(
         or hessian.shape != (rows, d * (d + 1) // 2)
     ):
         raise ValueError("points, gradient, noise and hessian must fit together.")
-    if compiled is None:
+    if not _is_compiled(points):
         numpy_newton_draws(points, gradient, hessian, noise, longest)
     else:
         compiled.newton_draws(points, gradient, hessian, noise, longest)
@@ -140,10 +144,13 @@ def numpy_newton_draws(
     upper = np.triu_indices(d)
     full = np.empty((len(points), d, d))
     full[:, upper[0], upper[1]] = full[:, upper[1], upper[0]] = hessian
-    lower = np.linalg.cholesky(full)
     step = np.linalg.solve(full, gradient[:, :, None].astype(np.float64))[:, :, 0]
     length = np.abs(step).max(axis=1, keepdims=True, initial=0.0)
-    points += step * np.minimum(1.0, longest / np.maximum(length, longest))
+    points += step * np.minimum(1.0, longest / np.maximum(length, 1e-30))
+    if not noise.any():
+        noise[:] = points
+        return
+    lower = np.linalg.cholesky(full)
     drawn = np.linalg.solve(lower.transpose(0, 2, 1), noise[:, :, None].astype(np.float64))
     noise[:] = points + drawn[:, :, 0]
 
@@ -174,7 +181,7 @@ def cell_products(
     check_cells(starts, places, len(b))
     if len(starts) != len(a) + 1 or a.shape[1] != b.shape[1]:
         raise ValueError("a and b must have as many rows as the CSR matrix rows and columns.")
-    if compiled is None:
+    if not _is_compiled(a):
         return numpy_cell_products(a, b, starts, places)
     out = np.empty(len(places), dtype=np.float32)
     compiled.cell_products(a, b, starts, places, out)
@@ -225,7 +232,7 @@ def cell_sums(
     check_cells(starts, places, len(a))
     if len(a) != len(b) or targets.shape != places.shape or weights.shape != places.shape:
         raise ValueError("There must be a target and a weight for each cell.")
-    if compiled is None:
+    if not _is_compiled(targets):
         return numpy_cell_sums(targets, weights, a, b, starts, places)
     rows = len(starts) - 1
     slope, bend = (np.empty((rows, x.shape[1]), dtype=np.float32) for x in (a, b))
@@ -292,8 +299,9 @@ def tilted_levels(means: Single, variance: Single, use: Single, values: Single) 
     base = np.log(use)
     if compiled is None:
         return numpy_tilted_levels(means, variance, base, values)
-    out = np.empty((means.size, len(values)), dtype=np.float32)
-    compiled.tilted_levels(means, variance, base, values, out, MEAN_TOLERANCE, MOST_TILT_STEPS)
+    out = np.empty((means.size, len(values)), dtype=means.dtype)
+    parts = (part.astype(means.dtype, copy=False) for part in (means, variance, base, values))
+    compiled.tilted_levels(*parts, out, MEAN_TOLERANCE, MOST_TILT_STEPS)
     return out.reshape(*means.shape, len(values))
 
 
@@ -324,7 +332,7 @@ def numpy_tilted_levels(means: Single, variance: Single, base: Single, values: S
         inside = (next_one > low) & (next_one < high)
         next_one = np.where(inside, next_one, 0.5 * (low + high))
         tilt = np.where(np.abs(off) < MEAN_TOLERANCE, tilt, next_one)
-    return np.asarray(shares, dtype=np.float32)
+    return np.asarray(shares, dtype=means.dtype)
 
 
 def check_cells(starts: NDArray[np.int32], places: NDArray[np.int32], columns: int) -> None:
@@ -338,7 +346,12 @@ def check_cells(starts: NDArray[np.int32], places: NDArray[np.int32], columns: i
         )
 
 
-def _check_single(*arrays: NDArray[Any]) -> None:
-    for array in arrays:
+def _is_compiled(first: NDArray[Any]) -> bool:
+    """Whether a step is done by compiled code: that is of single precision."""
+    return compiled is not None and first.dtype == np.float32
+
+
+def _check_single(first: NDArray[Any], *others: NDArray[Any]) -> None:
+    for array in () if first.dtype == np.float64 else (first, *others):
         if array.dtype != np.float32 or not array.flags.c_contiguous:
             raise TypeError("Traits are contiguous arrays of single precision.")

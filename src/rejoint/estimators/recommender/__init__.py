@@ -1,9 +1,9 @@
 """Recommendation of items from ratings: predictions, bundles and explanations.
 
 joint_recommender  JointRecommender
-ratings            ratings in any form, and features, read into one
+ratings            ratings in any form read into one
 traits             users and items as points: how both are sampled
 trait_model        what users choose and how they rate it, fitted, and asked about any user
 trait_file         recommenders as contents of files
-best_set           the items that are most probably liked all together
+greedy_set         items that are probably liked all together
 """

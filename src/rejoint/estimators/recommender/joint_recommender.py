@@ -1,7 +1,7 @@
 """JointRecommender: the joint probability of what users choose and how they rate it."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, NamedTuple, Self
@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rejoint.arrays import FloatArray, IntArray, Single
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing
 from rejoint.domain.variable import Variable
-from rejoint.estimators.recommender.best_set import best_set
+from rejoint.estimators.recommender.greedy_set import greedy_set
 from rejoint.estimators.recommender.ratings import (
-    FeatureTable,
+    Columns,
     Ids,
     RatingLevels,
     Ratings,
@@ -27,15 +27,18 @@ from rejoint.estimators.recommender.ratings import (
     as_labels,
     find_levels,
     has_columns,
-    id_columns,
     plain,
-    read_features,
     read_pairs,
     read_ratings,
     split_rows,
 )
 from rejoint.estimators.recommender.trait_file import from_saved, to_saved
-from rejoint.estimators.recommender.trait_model import People, TraitModel, fit_trait_model
+from rejoint.estimators.recommender.trait_model import (
+    People,
+    TraitModel,
+    as_grades,
+    fit_trait_model,
+)
 from rejoint.estimators.recommender.traits import TraitPolicy, as_cells
 from rejoint.estimators.sklearn_input import generator
 from rejoint.io.model_file import SavedModel, read_saved, write_model
@@ -46,16 +49,16 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
-from rejoint.text import cite, format_fields, plural, show
+from rejoint.text import cite, format_fields, plural
 
+#: The level of an item that is not chosen, in a user's joint of choices and ratings.
 NOT_CHOSEN = "not chosen"
-"""The level of an item that is not chosen, in a user's joint of choices and ratings."""
 
+#: Liked items that are named beside a recommendation.
 REASONS = 3
-"""Liked items that are named beside a recommendation."""
 
+#: Ratings of a table that are held out at once.
 SCORED_ROWS = 4096
-"""Ratings of a table that are held out at once."""
 
 
 class Recommendation(NamedTuple):
@@ -89,31 +92,11 @@ class Move(NamedTuple):
         return format_fields(self)
 
 
-@dataclass(frozen=True, repr=False)
-class Bundle:
-    """Items that are most probably chosen and liked all together.
-
-    Parameters
-    ----------
-    items : tuple
-        The items, the best single choice first.
-    probability : float
-        Probability that all of them are chosen and liked.
-    bound : float
-        Upper bound of that probability over all sets of the same size.
-    exact : bool
-        Whether the set is proved to be the best (to 1e-9 of its probability).
-
-    Examples
-    --------
-    >>> Bundle(("Heat", "Ronin"), 0.6, 0.6, True).items
-    ('Heat', 'Ronin')
-    """
+class Bundle(NamedTuple):
+    """Items, the best single choice first, and the probability that all are chosen and liked."""
 
     items: tuple[Any, ...]
     probability: float
-    bound: float
-    exact: bool
 
     def __repr__(self) -> str:
         return format_fields(self)
@@ -171,8 +154,11 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         users have bought, read or played, and nothing else is known.
     half_up : bool
         Whether half stars are rounded up to whole ones (3.5 to 4); kept as levels by default.
-    columns : tuple of names, optional
-        Columns of user, item and rating, where X has one row for each rating; guessed by default.
+    columns : tuple of names or "items", optional
+        Columns of user, item, rating and, if there is one, time, where X has a row for each rating
+        (of an array, their numbers); by default the first three of a frame of at most four. "items"
+        says that each column of a frame is an item. Of several ratings of one item by one user the
+        latest counts, without a time the last one.
     policy : TraitPolicy, optional
         Numbers of traits and samples and other tuned numbers.
     progress : bool, optional
@@ -189,12 +175,15 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     Notes
     -----
-    X may be a table of users x items (an array, or a frame whose columns are items), where NaN is
-    unseen; a sparse matrix, where cells that are not stored are unseen and a stored zero is a
-    rating of zero; or rows of user, item and rating: a frame, a list of tuples, or SparseRecords.
-    More than 20 distinct ratings are binned. Users that the fit has not seen need no refit: give
-    their ratings. They are placed by a few Newton steps; a user of the fit is placed by the fit,
-    which has learned from the same ratings, so that the two differ a little.
+    X may be rows of user, item and rating: a frame of any library, a dict of columns, a list of
+    tuples, or SparseRecords; a table of users x items, where NaN is unseen: an array, or a frame
+    with ``columns="items"``; or a sparse matrix, where cells that are not stored are unseen and a
+    stored zero is a rating of zero. With implicit feedback rows may lack the rating. More than 20
+    distinct ratings are binned.
+
+    Users that the fit has not seen need no refit: give their ratings. They are placed by a few
+    Newton steps; a user of the fit is placed by the fit, which has learned from the same ratings:
+    the two differ a little.
 
     Ctrl-C ends a fit with the samples so far: :class:`rejoint.FitInterrupted` is raised, and the
     estimator is fitted.
@@ -227,8 +216,6 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     _items: Ids
     _known: Any  # csr_array (users, items): level numbers plus one
     _fitted: int  # users of the fit, who come first
-    _features: Single  # (users, F), encoded; F is 0 without features
-    _user_table: FeatureTable | None
     _pmf: LowRankPMF | None
     _interrupted: bool
 
@@ -236,7 +223,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self,
         feedback: Literal["explicit", "implicit"] = "explicit",
         half_up: bool = False,
-        columns: Sequence[Any] | None = None,
+        columns: Columns = None,
         policy: TraitPolicy | None = None,
         progress: bool | None = None,
         random_state: Any = None,
@@ -250,23 +237,15 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     # Fit
 
-    def fit(
-        self, X: Any, y: Any = None, *, user_features: Any = None, item_features: Any = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the joint of choices and ratings.
 
         Parameters
         ----------
         X : ratings
-            A table, a sparse matrix, or rows of user, item and rating.
+            Rows of user, item and rating, a table, or a sparse matrix.
         y : ignored
             Present for API consistency.
-        user_features, item_features : mapping, frame or rows, optional
-            Features of users and items: a mapping of ids to mappings of names to values, a frame
-            of any library, or rows in the order of ``users_`` and ``items_``. The ids of a frame
-            are in the column named as that of X, or else in its index or its first column: the one
-            with most of the ids of X. Values are numbers, labels or lists of labels. Items that
-            have features and no ratings can be recommended by their features alone.
 
         Returns
         -------
@@ -284,59 +263,38 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise ValueError(
                 f"feedback={cite(self.feedback)} is not supported; use 'explicit' or 'implicit'."
             )
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in FIT_COLUMNS:
             self.__dict__.pop(name, None)
         self._check_columns(X, reset=True)
-        cells = read_ratings(X, self.columns, self._implicit, fresh=True)
+        cells = read_ratings(X, self.columns, self._implicit)
         if len(cells.items) == 0:
             raise ValueError("There is nothing to learn from: X has no item.")
         scale = find_levels(cells.rating, half_up=self.half_up, implicit=self._implicit)
-        of_users, of_items = id_columns(X, self.columns, self._implicit)
-        users, by_user = add_features(cells.users, user_features, "user", of_users)
-        items, by_item = add_features(cells.items, item_features, "item", of_items)
-        known = encode_cells(cells, (len(users), len(items)), scale)
+        known = encode_cells(cells, (len(cells.users), len(cells.items)), scale)
         if not known.nnz:
             raise ValueError("There is nothing to learn from: no user has chosen any item.")
-        check_names(items)
-        tables = [None if f is None else FeatureTable.of(f) for f in (by_user, by_item)]
-        features = [
-            None if f is None or t is None else t.encode(f)
-            for f, t in zip((by_user, by_item), tables, strict=True)
-        ]
-        no_features = np.zeros((len(users), 0), dtype=np.float32)
-        parts = {
-            "_users": Ids(users, "user"),
-            "_items": Ids(items, "item"),
-            "_known": known,
-            "_fitted": len(users),
-            "_features": no_features if features[0] is None else features[0],
-            "_user_table": tables[0],
-            "users_": users,
-            "items_": items,
-            "levels_": scale.values,
-        }
+        check_names(cells.items)
+
+        def finish(model: TraitModel, people: People, interrupted: bool) -> FitResult | None:
+            self._take((cells.users, cells.items), known, len(cells.users), model, people)
+            self._interrupted = interrupted
+            return self.result_ if interrupted else None
+
         with Progress(self.progress) as report:
             session = Session(generator(self.random_state), report)
-            fit = partial(
-                fit_trait_model,
-                known,
-                scale,
-                (features[0], features[1]),
-                self.policy or TraitPolicy(),
-                session,
-                partial(self._finish, parts),
-            )
+            policy = self.policy or TraitPolicy()
+            fit = partial(fit_trait_model, known, scale, policy, session, finish)
             interruptible(session, fit, "raise")
         return self
 
-    def _finish(
-        self, parts: Mapping[str, Any], model: TraitModel, people: People, interrupted: bool
-    ) -> FitResult | None:
-        """Take a fitted model; return its result where Ctrl-C has ended the fit."""
-        self.__dict__.update(parts)
-        self._model, self._people, self._pmf = model, people, None
-        self._interrupted = interrupted
-        return self.result_ if interrupted else None
+    def _take(
+        self, ids: tuple[Any, Any], known: Any, fitted: int, model: TraitModel, people: People
+    ) -> None:
+        """Take a fitted model and its users."""
+        self._users, self._items = Ids(ids[0], "user"), Ids(ids[1], "item")
+        self.users_, self.items_, self.levels_ = *ids, model.scale.values
+        self._known, self._fitted, self._model, self._people = known, fitted, model, people
+        self._pmf = None
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add ratings of known or new users, without a refit.
@@ -373,19 +331,21 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         new = [user for user in cells.users.tolist() if user not in self._users.places]
         users = as_labels([*self._users.labels.tolist(), *new])
         self._users = Ids(users, "user")
-        self._features = np.pad(self._features, ((0, len(new)), (0, 0)))
-        shape = (len(users), len(self._items.labels))
-        added = encode_cells(self._place(cells), shape, self._model.scale)
-        self._known = overwrite(self._known, added)
+        added = encode_cells(self._place(cells), (len(users), len(self.items_)), self._model.scale)
+        self._known.resize(added.shape)
+        self._known = as_cells(self._known - self._known * (added > 0) + added)
         changed = np.unique(self._users.all_places(cells.users))
-        fitted = np.searchsorted(changed, self._fitted)  # users of the fit come first
-        placed = self._place_known(changed[:fitted], fitted=True)
-        placed = placed.append(self._place_known(changed[fitted:], fitted=False))
+        placed = [
+            self._model.place(as_cells(self._known[part]), fitted=fitted)  # those of the fit first
+            for part, fitted in (
+                (changed[changed < self._fitted], True),
+                (changed[changed >= self._fitted], False),
+            )
+        ]
         # The users that stay as they are, then those that were placed, in the order of all.
-        before_them = len(users) - len(new)
-        every = np.arange(len(users))
-        every[changed] = before_them + np.arange(len(changed))
-        self._people = self._people.append(placed).take(every)
+        order = np.arange(len(users))
+        order[changed] = len(users) - len(new) + np.arange(len(changed))
+        self._people = self._people.append(*placed).take(order)
         self.users_, self._pmf = users, None
         return self
 
@@ -419,8 +379,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if self._is_table(X):
-            return self._model.expected(self._model.place(self._table_cells(X)))
-        return self._model.expected_pairs(*self._pairs(X))
+            return self._model.expected(self._place_table(X), np.arange(len(self.items_)))
+        return self._model.expected(*self._pairs(X))[:, 0]
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each rating, for pairs or for all cells of a table.
@@ -447,11 +407,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ((1, 3), array([1., 4., 5.]))
         """
         check_is_fitted(self)
-        if not self._is_table(X):
-            return self._model.pair_levels(*self._pairs(X))
-        people = self._model.place(self._table_cells(X))
-        total: Any = sum(part.astype(np.float64) for part in self._model.levels(people))
-        return np.asarray(total / self._model.classes)
+        if self._is_table(X):
+            return self._model.levels(self._place_table(X), np.arange(len(self.items_)))
+        return self._model.levels(*self._pairs(X))[:, 0]
 
     def predict_all(self, users: Sequence[Any] | None = None) -> FloatArray:
         """Return expected ratings of every item, (users, items).
@@ -473,7 +431,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if users is not None:
             people, places = self._people_of(as_labels(users))
             people = people.take(places)
-        return self._model.expected(people)
+        return self._model.expected(people, np.arange(len(self.items_)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the root mean square error of predicted ratings.
@@ -492,52 +450,42 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if sparse.issparse(X) or split_rows(X, self.columns, self._implicit) is None:
-            judged = self._judge_table(self._table_cells(X))
+            known = self._table_cells(X)
+            users, parts = np.repeat(np.arange(known.shape[0]), np.diff(known.indptr)), []
+            for start in range(0, known.nnz, SCORED_ROWS):
+                cells = np.arange(start, min(start + SCORED_ROWS, known.nnz))
+                rest = hold_out(known, users[cells], cells)
+                people = self._model.place(rest, ratings_alone=True)
+                ratings = self.levels_[known.data[cells].astype(np.intp) - 1]
+                each = Ratings(np.arange(len(cells)), known.indices[cells], ratings, *NO_IDS)
+                parts.append(self._errors(people, each, known[users[cells]]))
+            errors = np.concatenate([np.empty(0), *parts])
         else:
-            judged = self._judge_rows(self._place(read_ratings(X, self.columns, self._implicit)))
-        if not len(judged):
+            held = self._place(read_ratings(X, self.columns, self._implicit))
+            # The last one stands for users who are not in the fit.
+            people = self._people.append(self._model.nobody())
+            users = np.where(held.user < 0, len(self._users.labels), held.user)
+            empty = sparse.csr_array((1, self._known.shape[1]))
+            chosen = sparse.vstack([self._known, empty], format="csr")
+            errors = self._errors(people, held._replace(user=users), chosen)
+        if not len(errors):
             raise ValueError("There is nothing to score: X has no rating.")
-        return float(judged.mean()) if self._implicit else -float(np.sqrt(np.mean(judged**2)))
+        return float(errors.mean()) if self._implicit else -float(np.sqrt(np.mean(errors**2)))
 
-    def _judge_rows(self, cells: Ratings) -> FloatArray:
-        """Errors of ratings by users and items of the fit (-1: of none); implicit: their ranks."""
-        strangers = self._people.append(self._model.nobody())  # the last one stands for them
-        users = np.where(cells.user < 0, len(self._users.labels), cells.user)
-        known = np.flatnonzero(cells.item >= 0)
+    def _errors(self, people: People, cells: Ratings, chosen: Any) -> FloatArray:
+        """Errors of ratings, of items that the fit has not seen (-1) too; implicit: their ranks."""
+        here = cells.item >= 0
+        users, items = cells.user[here], cells.item[here].astype(np.intp)
         if self._implicit:
-            found = []
-            for user, item in zip(users[known], cells.item[known], strict=True):
-                scores = self._model.expected(strangers.take(np.array([user])))[0]
-                chosen = self._known[[user]].indices if user < self._known.shape[0] else []
-                found.append(share_below(scores, chosen, item))
-            return np.array(found)
-        levels = self._known.data.astype(np.intp) - 1
-        expected = np.full(len(users), self.levels_[levels].mean())
-        expected[known] = self._model.expected_pairs(strangers, users[known], cells.item[known])
+            every, ranks = np.arange(len(self.items_)), []
+            for user, item in zip(users, items, strict=True):
+                scores = self._model.expected(people, every, user[None])[0]
+                ranks.append(share_below(scores, chosen[[user]].indices, item))
+            return np.array(ranks)
+        overall = self.levels_[self._known.data.astype(np.intp) - 1].mean()
+        expected = np.full(len(here), overall)
+        expected[here] = self._model.expected(people, items[:, None], users)[:, 0]
         return np.asarray(expected - cells.rating)
-
-    def _judge_table(self, known: Any) -> FloatArray:
-        """Errors of each rating of new users predicted from the others; implicit: its rank."""
-        users = np.repeat(np.arange(known.shape[0]), np.diff(known.indptr))
-        found = []
-        for start in range(0, known.nnz, SCORED_ROWS):
-            cells = np.arange(start, min(start + SCORED_ROWS, known.nnz))
-            held = hold_out(known, users[cells], cells)
-            items = known.indices[cells].astype(np.intp)
-            rows = np.arange(len(cells))
-            if self._implicit:
-                scores = self._model.expected(self._model.place(held))
-                owners = users[cells]
-                found += [
-                    [share_below(scores[row], known[[owners[row]]].indices, items[row])]
-                    for row in rows
-                ]
-                continue
-            tastes = self._model.place_tastes(held)
-            people = People(np.zeros((0, 0, 0), dtype=np.float32), tastes)
-            expected = self._model.expected_pairs(people, rows, items)
-            found.append(expected - self.levels_[known.data[cells].astype(np.intp) - 1])
-        return np.concatenate(found) if found else np.empty(0)
 
     # Advice
 
@@ -550,7 +498,6 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         threshold: float | None = None,
         exclude_seen: bool = True,
         among: Sequence[Hashable] | None = None,
-        features: Mapping[str, Any] | None = None,
     ) -> list[Recommendation]:
         """Return the best items for a user, best first.
 
@@ -569,8 +516,6 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             Whether to leave out items that the user has rated.
         among : sequence of items, optional
             Items to choose from; all by default.
-        features : mapping, optional
-            Features of a new user, where the fit had features of users.
 
         Returns
         -------
@@ -591,7 +536,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             raise ValueError(
                 f"by={cite(by)} is not supported; use 'score', 'probability', 'like' or 'expected'."
             )
-        people, known = self._find(user, features)
+        people, known = self._find(user)
         items = self._open_items(known, exclude_seen, among)
         chosen, likes = self._class_shares(people, threshold, items)
         figures = {
@@ -620,40 +565,36 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         threshold: float | None = None,
         exclude_seen: bool = True,
         among: Sequence[Hashable] | None = None,
-        features: Mapping[str, Any] | None = None,
-        max_nodes: int = 20_000,
     ) -> Bundle:
         """Return the k items that a user most probably chooses and likes all together.
 
-        Unlike the k best single items these go together: they maximize the joint probability that
-        all are chosen and all ratings reach `threshold`.
+        Unlike the k best single items these go together: a greedy search with exchanges looks for
+        the largest joint probability that all are chosen and all ratings reach `threshold`.
 
         Parameters
         ----------
-        user, k, threshold, exclude_seen, among, features
+        user, k, threshold, exclude_seen, among
             As for :meth:`recommend`.
         by : {"probability", "like"}
             The probability that all are chosen and liked, or that all are liked if they are chosen.
-        max_nodes : int
-            Nodes of the branch-and-bound search after which it ends.
 
         Returns
         -------
         Bundle
-            With ``items``, ``probability``, ``bound``, and ``exact``.
+            With ``items`` and ``probability``.
 
         Examples
         --------
         >>> import rejoint as rj
         >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4), ("cy", "Jaws", 4)]
         >>> found = rj.JointRecommender(random_state=0).fit(rows).bundle("ann", 2)
-        >>> sorted(found.items), found.exact
-        (['Heat', 'Jaws'], True)
+        >>> sorted(found.items)
+        ['Heat', 'Jaws']
         """
         check_is_fitted(self)
         if by not in ("probability", "like"):
             raise ValueError(f"by={cite(by)} is not supported; use 'probability' or 'like'.")
-        people, known = self._find(user, features)
+        people, known = self._find(user)
         open_items = self._open_items(known, exclude_seen, among)
         if check_positive_int("k", k) > len(open_items):
             raise ValueError(
@@ -662,10 +603,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         chosen, likes = self._class_shares(people, threshold, open_items)
         shares = (likes if by == "like" else chosen * likes).T
         classes = np.full(shares.shape[1], 1.0 / shares.shape[1])
-        found = best_set(classes, np.ascontiguousarray(shares), k, max_nodes)
-        best = found.items[np.argsort(-(shares[found.items] @ classes), kind="stable")]
-        labels = tuple(self._items.labels[open_items[best]].tolist())
-        return Bundle(labels, found.probability, found.bound, found.exact)
+        items, probability = greedy_set(classes, np.ascontiguousarray(shares), k)
+        best = np.array(items)[np.argsort(-(shares[items] @ classes), kind="stable")]
+        return Bundle(tuple(self._items.labels[open_items[best]].tolist()), probability)
 
     def explain(self, user: Any, item: Hashable) -> Explanation:
         """Explain which of a user's ratings change an expected rating, and by how much.
@@ -697,13 +637,13 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         known = self._cells_of(user)
         known.data[known.indices == place] = 0.0
         known.eliminate_zeros()
-        cells = np.arange(known.nnz)
-        rows = sparse.vstack([known, hold_out(known, np.zeros(len(cells), np.intp), cells)])
-        here = np.array([place])
+        here, cells = np.array([place]), np.arange(known.nnz)
         nobody = float(self._model.expected(self._model.nobody(), here)[0, 0])
         expected = np.array([nobody])
         if known.nnz:
-            expected = self._model.expected(self._model.place(as_cells(rows)), here)[:, 0]
+            rows = sparse.vstack([known, hold_out(known, np.zeros(len(cells), np.intp), cells)])
+            people = self._model.place(as_cells(rows), ratings_alone=True)
+            expected = self._model.expected(people, here)[:, 0]
         effects = expected[0] - expected[1:]
         if known.nnz == 1:  # without it nothing is known, not even what was not chosen
             effects = expected[:1] - nobody
@@ -749,12 +689,12 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         True
         """
         check_is_fitted(self)
-        people, _ = self._find(user, None)
+        people, _ = self._find(user)
         places = np.arange(len(self._items.labels))
         if items is not None:
             places = self._items.all_places(list(items))
         # One class after another: (classes, items, I).
-        levels = np.concatenate([*self._model.levels(people, places)]).astype(np.float64)
+        levels = self._model.answers.levels(people, places)[0].astype(np.float64)
         if chosen and not self._implicit:
             shares = self._model.class_chosen(people, places)[:, :, None]
             levels = np.concatenate([1.0 - shares, shares * levels], axis=2)
@@ -776,7 +716,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if self._pmf is None:
-            levels = self._model.population(self._known, self._people, np.random.default_rng(0))
+            levels = self._model.population(self._people, np.random.default_rng(0))
             self._pmf = self._as_pmf(levels, np.arange(len(self._items.labels)), False)
         return self._pmf
 
@@ -847,19 +787,18 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         'recommender'
         """
         check_is_fitted(self)
-        settings = {
+        settings: dict[str, Any] = {
             "feedback": self.feedback,
             "half_up": bool(self.half_up),
-            "columns": None if self.columns is None else list(self.columns),
-            "user_features": None if self._user_table is None else asdict(self._user_table),
+            "columns": self.columns,
             "interrupted": self._interrupted,
             "fitted": self._fitted,
-            **{name: getattr(self, name) for name in FIT_COLUMNS if hasattr(self, name)},
+            "users": self.users_.tolist(),
+            "items": self.items_.tolist(),
         }
-        if "feature_names_in_" in settings:
-            settings["feature_names_in_"] = settings["feature_names_in_"].tolist()
-        ids = {"users": self._users.labels.tolist(), "items": self._items.labels.tolist()}
-        estimator = to_saved(self._model, self._people, self._known, self._features, settings | ids)
+        names = [name for name in FIT_COLUMNS if hasattr(self, name)]
+        settings |= {name: np.asarray(getattr(self, name)).tolist() for name in names}
+        estimator = to_saved(self._model, self._people, self._known, settings)
         kept = {"classes_are_groups": False, **(notes or {})}
         return self.pmf_.to_saved(kept)._replace(estimator=estimator)
 
@@ -889,31 +828,19 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         >>> rj.JointRecommender.of_saved(saved, "memory").users_
         array(['ann', 'bob'], dtype=object)
         """
-        model, people, known, features, settings = from_saved(saved.estimator, name)
+        model, people, known, settings = from_saved(saved.estimator, name)
         columns = settings["columns"]
-        found = cls(
-            settings["feedback"],
-            settings["half_up"],
-            None if columns is None else tuple(columns),
-            model.policy,
-        )
-        found._model, found._people, found._known = model, people, known
-        found._fitted, found._features = settings["fitted"], features
-        found._users = Ids(as_labels(settings["users"]), "user")
-        found._items = Ids(as_labels(settings["items"]), "item")
-        found.users_, found.items_ = found._users.labels, found._items.labels
-        found.levels_, found._interrupted = model.scale.values, bool(settings["interrupted"])
-        table = settings["user_features"]
-        found._user_table = None
-        if table is not None:
-            labels = {feature: tuple(some) for feature, some in table["labels"].items()}
-            found._user_table = FeatureTable(table["numbers"], labels)
-        found._pmf = LowRankPMF.of_saved(saved)
-        if "n_features_in_" in settings:
-            found.n_features_in_ = settings["n_features_in_"]
-        if "feature_names_in_" in settings:
-            found.feature_names_in_ = np.array(settings["feature_names_in_"], dtype=object)
-        return found
+        columns = tuple(columns) if isinstance(columns, list) else columns
+        loaded = cls(settings["feedback"], settings["half_up"], columns, model.policy)
+        ids = as_labels(settings["users"]), as_labels(settings["items"])
+        loaded._take(ids, known, settings["fitted"], model, people)
+        loaded._interrupted, loaded._pmf = bool(settings["interrupted"]), LowRankPMF.of_saved(saved)
+        for name in FIT_COLUMNS:
+            if name in settings:
+                value = settings[name]
+                value = np.array(value, dtype=object) if isinstance(value, list) else value
+                setattr(loaded, name, value)
+        return loaded
 
     # Parts
 
@@ -941,23 +868,21 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         chosen = self._model.class_chosen(people, items)
         if self._implicit:
             return chosen, np.ones_like(chosen)
-        likes = np.concatenate([*self._model.likes(people, level, items)]).astype(np.float64)
-        return chosen, likes
+        levels = self._model.answers.levels(people, items)[0]
+        return chosen, levels[..., level:].sum(axis=-1).astype(np.float64)
 
     def _reasons(self, people: People, known: Any, items: IntArray) -> list[tuple[Any, ...]]:
         """Return liked items that most support each of some items."""
-        liked = known.data - 1 >= (1 if self._implicit else self._model.scale.at_least(None))
-        if not liked.any():
-            return [()] * len(items)
-        effects = self._model.influences(people, known, items)
-        places = known.indices
-        effects[~liked] = -np.inf
-        effects[places[:, None] == items] = -np.inf  # an item is no reason for itself
+        level = 1 if self._implicit else self._model.scale.at_least(None)
+        effects = self._model.choices.influences(
+            people.choices, as_grades(known, self._model.scale), items
+        )
+        effects[known.data - 1 < level] = -np.inf
+        effects[known.indices[:, None] == items] = -np.inf  # an item is no reason for itself
         best = np.argsort(-effects, axis=0, kind="stable")[:REASONS]
-        labels = self._items.labels
+        labels = self._items.labels[known.indices]
         return [
-            tuple(labels[places[i]] for i in best[:, j] if effects[i, j] > 0.0)
-            for j in range(len(items))
+            tuple(labels[i] for i in best[:, j] if effects[i, j] > 0.0) for j in range(len(items))
         ]
 
     def _check_columns(self, X: Any, *, reset: bool) -> None:
@@ -972,14 +897,11 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _is_table(self, X: Any) -> bool:
         """Whether X is a table like that of the fit, and not pairs."""
-        if sparse.issparse(X):
-            return True
-        if not hasattr(self, "n_features_in_") or (
-            isinstance(X, list) and X and isinstance(X[0], tuple)
-        ):
-            return False
-        width = len(X.columns) if hasattr(X, "columns") else np.shape(X)[-1] if len(X) else 0
-        return width not in (2, 3) or width == self.n_features_in_
+        if sparse.issparse(X) or not hasattr(self, "n_features_in_"):
+            return bool(sparse.issparse(X))
+        width: int = len(X) if isinstance(X, Mapping) else (0, *np.shape(X))[-1]
+        is_tuples = isinstance(X, list) and bool(X) and isinstance(X[0], tuple)
+        return not is_tuples and width not in {2, 3} - {self.n_features_in_}
 
     def _table_cells(self, X: Any) -> Any:
         """Return what the users of another table of the same items have rated."""
@@ -990,25 +912,29 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             cells = cells._replace(item=self._items.all_places(cells.items)[cells.item])
         return encode_cells(cells, (len(cells.users), len(self.items_)), self._model.scale)
 
+    def _place_table(self, X: Any) -> People:
+        """Place the users of another table, whose ratings are to be predicted."""
+        return self._model.place(self._table_cells(X), ratings_alone=True)
+
     def _pairs(self, X: Any) -> tuple[People, IntArray, IntArray]:
-        """Return people, and the places of the users (among them) and items of pairs."""
+        """Return people, the places of the items of pairs, (pairs, 1), and those of the users."""
         users, items = read_pairs(X, self.columns)
-        return *self._people_of(users), self._items.all_places(items)
+        people, places = self._people_of(users)
+        return people, self._items.all_places(items)[:, None], places
 
     def _people_of(self, users: Any) -> tuple[People, IntArray]:
         """Return the people of the fit, with new ones behind them, and the place of each user."""
-        if {type(user) for user in users} <= {str, int, float, bool}:
+        # The same ratings may be paired with many items.
+        new = {id(user): user for user in users if self._ratings_of(user) is not None}
+        if not new:
             return self._people, self._users.all_places(users)
-        people, places, new = [self._people], np.empty(len(users), np.intp), dict[int, int]()
-        for k, user in enumerate(users):
-            if self._ratings_of(user) is None:
-                places[k] = self._users.place(plain(user))
-                continue
-            if id(user) not in new:  # the same ratings may be paired with many items
-                new[id(user)] = len(self._users.labels) + len(new)
-                people.append(self._find(user, None)[0])
-            places[k] = new[id(user)]
-        return people[0].append(*people[1:]), places
+        index = {key: len(self.users_) + k for k, key in enumerate(new)}
+        places = [
+            index[id(user)] if id(user) in index else self._users.place(plain(user))
+            for user in users
+        ]
+        people = self._people.append(*(self._find(user)[0] for user in new.values()))
+        return people, np.array(places, dtype=np.intp)
 
     def _place(self, cells: Ratings) -> Ratings:
         """Return ratings with the places of users and items in the fit, -1 if they have none."""
@@ -1021,48 +947,36 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self, known: Any, exclude_seen: bool, among: Sequence[Hashable] | None
     ) -> IntArray:
         """Return the places of items that may be recommended."""
-        if among is None:
-            found = np.arange(len(self._items.labels))
-        else:
-            found = self._items.all_places(list(among))
-        return np.setdiff1d(found, known.indices) if exclude_seen else found
+        items = np.arange(len(self.items_))
+        if among is not None:
+            items = self._items.all_places(list(among))
+        return np.setdiff1d(items, known.indices) if exclude_seen else items
 
-    def _place_known(self, users: IntArray, *, fitted: bool) -> People:
-        """Place users anew by all their ratings and their features."""
-        known = as_cells(self._known[users])
-        return self._model.place(known, self._features[users], fitted=fitted)
-
-    def _find(self, user: Any, features: Mapping[str, Any] | None) -> tuple[People, Any]:
+    def _find(self, user: Any) -> tuple[People, Any]:
         """Return where a user stands, and what the user has rated."""
         known = self._cells_of(user)
-        encoded: Single | None = None
-        if features is not None:
-            if self._user_table is None:
-                raise ValueError("The fit had no features of users: features cannot be given.")
-            encoded = self._user_table.encode([features])
-        if self._ratings_of(user) is None and features is None:
+        if self._ratings_of(user) is None:
             return self._people.take(np.array([self._users.place(plain(user))])), known
-        if not known.nnz:
-            return self._model.nobody(encoded), known
-        return self._model.place(known, encoded), known
+        return self._model.place(known) if known.nnz else self._model.nobody(), known
 
     def _cells_of(self, user: Any) -> Any:
-        """Return what a user has rated: one row of level numbers plus one."""
+        """Return what a user has rated: a row of level numbers plus one, of a new user in double.
+
+        The page of the explorer places new users in double precision, too: its numbers are these.
+        """
         ratings = self._ratings_of(user)
         if ratings is None:
             return as_cells(self._known[[self._users.place(plain(user))]])
         scale = self._model.scale
-        pairs = [
-            (self._items.place(plain(item)), scale.code(float(rating), item))
+        codes = {
+            self._items.place(plain(item)): scale.code(float(rating), item)
             for item, rating in ratings.items()
             if not is_missing(rating)
-        ]
-        if scale.implicit:
-            pairs = [pair for pair in pairs if pair[1] > 0]
-        items = np.array([item for item, _ in pairs], dtype=np.intp)
-        levels = np.array([level + 1.0 for _, level in pairs])
-        at = (np.zeros(len(items), dtype=np.intp), items)
-        return as_cells(sparse.csr_array((levels, at), shape=(1, len(self._items.labels))))
+        }
+        row = np.zeros((1, len(self.items_)))
+        for item, code in codes.items():
+            row[0, item] = code + 1 if code or not scale.implicit else 0
+        return as_cells(row, np.float64)
 
     def _ratings_of(self, user: Any) -> Mapping[Any, Any] | None:
         """Return ratings by item, where these were given in place of an id."""
@@ -1093,8 +1007,10 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return tags
 
 
+#: What scikit-learn notes about the columns of a table.
 FIT_COLUMNS = ("n_features_in_", "feature_names_in_")
-"""What scikit-learn notes about the columns of a table."""
+
+NO_IDS = (np.empty(0, dtype=object), np.empty(0, dtype=object))
 
 
 def encode_cells(ratings: Ratings, shape: tuple[int, int], scale: RatingLevels) -> Any:
@@ -1112,23 +1028,6 @@ def encode_cells(ratings: Ratings, shape: tuple[int, int], scale: RatingLevels) 
     return as_cells(sparse.csr_array((levels[~bad] + 1.0, at), shape=shape))
 
 
-def add_features(
-    ids: Any, features: Any, noun: str, column: Any
-) -> tuple[Any, list[Mapping[str, Any]] | None]:
-    """Return ids with those that have features alone, and the features of each."""
-    if features is None:
-        return ids, None
-    found = read_features(features, ids.tolist(), noun, column)
-    known = set(ids.tolist())
-    if known.isdisjoint(found):
-        remark(
-            f"No {noun} with features was rated: {noun}_features has {show(list(found), 3)}, the "
-            f"ratings have {show(ids.tolist(), 3)}."
-        )
-    every = as_labels([*ids.tolist(), *(key for key in found if key not in known)])
-    return every, [found.get(key, {}) for key in every.tolist()]
-
-
 def check_names(items: Any) -> None:
     """Refuse items that are the same as text: variables of the joint are named by it."""
     names = [str(item) for item in items]
@@ -1141,25 +1040,10 @@ def check_names(items: Any) -> None:
 
 def hold_out(known: Any, users: IntArray, cells: IntArray) -> Any:
     """Return the rows of users, each without one of its cells, given by number."""
-    counts = np.diff(known.indptr)[users]
-    rows = np.repeat(np.arange(len(users)), counts)
-    firsts = np.repeat(known.indptr[users] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    every = (np.arange(len(rows)) + firsts).astype(np.intp)
-    kept = every != np.repeat(cells, counts)
-    at = (rows[kept], known.indices[every[kept]])
-    return as_cells(
-        sparse.csr_array((known.data[every[kept]], at), shape=(len(users), known.shape[1]))
-    )
-
-
-def overwrite(known: Any, added: Any) -> Any:
-    """Return cells with those of another, larger matrix in their place."""
-    parts = [matrix.tocoo() for matrix in (known, added)]
-    keys = [part.coords[0].astype(np.int64) * added.shape[1] + part.coords[1] for part in parts]
-    kept = ~np.isin(keys[0], keys[1])
-    at = [np.append(a[kept], b) for a, b in zip(parts[0].coords, parts[1].coords, strict=True)]
-    data = np.append(parts[0].data[kept], parts[1].data)
-    return as_cells(sparse.csr_array((data, tuple(at)), shape=added.shape))
+    rest = as_cells(known[users])
+    rest.data[rest.indptr[:-1] + cells - known.indptr[users]] = 0.0
+    rest.eliminate_zeros()
+    return rest
 
 
 def share_below(scores: FloatArray, chosen: Any, item: int) -> float:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoint import kernels
@@ -18,43 +17,62 @@ from rejoint.arrays import FloatArray, IntArray, Single
 from rejoint.estimators.recommender.ratings import RatingLevels
 from rejoint.estimators.recommender.traits import (
     PointPrior,
+    Points,
     Side,
     TraitPolicy,
     as_cells,
     choice_half,
     rating_half,
     split_bias,
-    transpose,
+    with_data,
 )
 from rejoint.kernels.trait_steps import GRADES, LARGEST_LOGIT
 from rejoint.messages import Countdown
 from rejoint.solver.session import Session, one_blas_thread
 
 T = TypeVar("T")
-F = TypeVar("F", np.float32, np.float64)
 
-Features = tuple[Single | None, Single | None]
-"""Of users (U, F) and of items (N, G)."""
+ALL = slice(None)
 
+#: Variance of standardized ratings around their means, before the first sweep and at least.
 START_VARIANCE, LEAST_VARIANCE = 0.6, 1e-3
-"""Variance of standardized ratings around their means, before the first sweep and at least."""
 
+#: Expected share of a level at least, where its use is estimated.
 LEAST_USE = 1e-3
-"""Expected share of a level at least, where its use is estimated."""
 
-NONE: Single = np.zeros(0, dtype=np.float32)
-
+#: Pairs of user and item by which the variance of draws around conditional means is estimated.
 GAP_PAIRS = 4096
-"""Pairs of user and item by which the variance of draws around conditional means is estimated."""
 
-PAIR_BLOCK = 2**16
-"""Pairs of user and item that are predicted at once."""
+#: Numbers that are formed at once where many users are asked about: 8 MB.
+ANSWER_BLOCK = 2**21
 
+#: Classes of the joint of all users, fewer where it would have more numbers than this (64 MB).
 POPULATION_CLASSES, MOST_POPULATION_NUMBERS = 240, 2**23
-"""Classes of the joint of all users, fewer where it would have more numbers than this (64 MB)."""
 
+#: Sweeps of ratings for each sweep of choices.
 RATING_SWEEPS = 2
-"""Sweeps of ratings for each sweep of choices."""
+
+
+class People(NamedTuple):
+    """Where B users stand in the kept sweeps; the second axis is that of the users.
+
+    ``choices`` (M, B, d) and ``points`` (K, B, e) are their numbers in the models of choices and of
+    ratings, ``variance`` (1, B) that of their ratings around the mean, ``use`` (1, B, I) how often
+    they give each level beside what that normal distribution says. What is not needed is empty.
+    """
+
+    choices: Points
+    points: Points
+    variance: Points
+    use: Points
+
+    def take(self, users: IntArray) -> "People":
+        """Return some of the users."""
+        return People(*(part[:, users] for part in self))
+
+    def append(self, *more: "People") -> "People":
+        """Return these users and some more."""
+        return People(*(np.concatenate(parts, axis=1) for parts in zip(self, *more, strict=True)))
 
 
 class TraitSweep(NamedTuple):
@@ -66,13 +84,9 @@ class TraitSweep(NamedTuple):
         Conditional means of the items, by which answers are given, and draws of them.
     precision : array (d,)
         Of the users' prior.
-    user_weights : array (F, d)
-        What features of users move their prior means by; F is 0 without features.
     scale : array (2,)
         Of choices the odds of the two lower grades at a logit of zero. Of ratings the mean variance
         around the draws, and that of the draws around the conditional means.
-    item_factors : array (N,)
-        What the variance of ratings of each item is multiplied by; none for choices.
     users : array (U, d)
         Conditional means of the users.
     variances : array (U,)
@@ -82,84 +96,15 @@ class TraitSweep(NamedTuple):
     items: Single
     item_draws: Single
     precision: Single
-    user_weights: Single
     scale: Single
-    item_factors: Single
     users: Single
     variances: Single
 
 
-@dataclass(frozen=True)
-class KeptSweeps:
-    """M kept sweeps, of N items with d numbers each; see :class:`TraitSweep`.
-
-    Parameters
-    ----------
-    items, item_draws : arrays (M, N, d)
-    precision : array (M, d)
-    user_weights : array (M, F, d)
-    """
-
-    items: Single
-    item_draws: Single
-    precision: Single
-    user_weights: Single
-
-    def placing_items(self, fitted: bool) -> Single:
-        """Return the items by which users are placed, (M, N, d).
-
-        New users are placed by the means, as answers are given by them too. The means of items have
-        seen the ratings of users of the fit: these are placed by draws, as the fit did it.
-        """
-        return self.item_draws if fitted else self.items
-
-    def user_prior(self, m: int, features: Single | None = None) -> PointPrior:
-        """Return the prior of users in a sweep."""
-        mean = np.zeros(self.items.shape[2], dtype=np.float32)
-        return PointPrior(
-            self.precision[m], mean if features is None else features @ self.user_weights[m]
-        )
-
-
-@dataclass(frozen=True)
-class ChoiceModel(KeptSweeps):
-    """Which items users choose, and how well they like what they have chosen.
-
-    Parameters
-    ----------
-    offsets : array (M, 2)
-        Odds of the two lower grades at a logit of zero.
-    """
-
-    offsets: Single
-
-    @classmethod
-    def of(cls, sweeps: Sequence[TraitSweep]) -> tuple["ChoiceModel", Single]:
-        """Make a model of kept sweeps, and the places of the users of the fit, (M, U, d)."""
-        *parts, _, users, _ = stack(sweeps)
-        return cls(*parts), users
-
-    def place(
-        self, grades: Any, features: Single | None, policy: TraitPolicy, fitted: bool = False
-    ) -> Single:
-        """Place users in each kept sweep by their choices alone, (M, users, d).
-
-        A sweep starts from the places in the one before, which are near.
-        """
-        points = np.zeros((grades.shape[0], self.items.shape[2]), dtype=np.float32)
-        points += self.user_prior(0, features).mean
-        found = []
-        for m, items in enumerate(self.placing_items(fitted)):
-            prior, offsets = self.user_prior(m, features), self.offsets[m]
-            for _ in range(policy.place_steps[m > 0]):
-                choice_half(points, items, grades, prior, offsets, policy, None)
-            found.append(points.copy())
-        return np.stack(found)
-
-    def shares(self, users: Single, items: IntArray | slice = slice(None)) -> Single:
-        """Probability that users choose items in each kept sweep, (M, users, items)."""
-        parts = zip(users, self.items, self.offsets, strict=True)
-        return np.stack([chosen_share(logits(u, i[items]), o) for u, i, o in parts])
+def keep(users: Side, items: Side, scale: Any, variances: Any = ()) -> TraitSweep:
+    """Return what is kept of a sweep; points of choices change in place."""
+    parts = (items.points.copy(), items.draws, users.prior.precision, scale, users.points.copy())
+    return TraitSweep(*parts, variances)
 
 
 def stack(sweeps: Sequence[TraitSweep]) -> list[Single]:
@@ -167,38 +112,94 @@ def stack(sweeps: Sequence[TraitSweep]) -> list[Single]:
     return [np.array(part, dtype=np.float32) for part in zip(*sweeps, strict=True)]
 
 
-def logits(users: Single, items: Single) -> Single:
-    """Logits of choices, or means of ratings, of users and items, (users, items)."""
-    found = users[:, 1:] @ items[:, 1:].T
-    found += users[:, :1]
-    found += items[:, 0]
-    return np.asarray(found)
+def logits(users: Points, items: Points) -> Points:
+    """Logits of choices, or means of ratings, of users and items, (..., users, items).
 
-
-def pair_logits(users: Single, items: Single) -> Single:
-    """The same of pairs, (..., pairs); the numbers are along the last axis."""
-    found = np.einsum("...d,...d->...", users[..., 1:], items[..., 1:])
-    return np.asarray(found + users[..., 0] + items[..., 0])
-
-
-def chosen_share(found: Single, offsets: Single) -> Single:
-    """Probability of a choice of any grade, at logits.
-
-    Examples
-    --------
-    >>> chosen_share(np.zeros(1, np.float32), np.array([1.0, 1.0], np.float32))
-    array([0.75], dtype=float32)
+    Items are (..., items, d), or (..., users, items, d) where each user has others.
     """
-    found = np.clip(found, -LARGEST_LOGIT, LARGEST_LOGIT)
-    odds = np.exp(found)
-    for offset, grade in zip(offsets, GRADES, strict=False):
-        if offset > 0.0:
-            odds += offset * np.exp(np.float32(grade) * found)
-    return np.asarray(odds / (1.0 + odds))
+    if items.ndim == users.ndim:
+        products = users[..., 1:] @ np.swapaxes(items[..., 1:], -1, -2)
+        return np.asarray(products + users[..., :1] + items[..., None, :, 0])
+    products = np.einsum("...ud,...uid->...ui", users[..., 1:], items[..., 1:])
+    return np.asarray(products + users[..., :1] + items[..., 0])
+
+
+def user_prior(precision: Single) -> PointPrior:
+    """Return the prior of users in a sweep."""
+    return PointPrior(precision, np.zeros_like(precision))
+
+
+@dataclass(frozen=True)
+class ChoiceModel:
+    """Which items users choose, and how well they like what they have chosen: M kept sweeps.
+
+    Parameters
+    ----------
+    items, item_draws : arrays (M, N, d)
+        See :class:`TraitSweep`.
+    precision : array (M, d)
+    offsets : array (M, 2)
+        Odds of the two lower grades at a logit of zero.
+    """
+
+    items: Single
+    item_draws: Single
+    precision: Single
+    offsets: Single
+
+    def place(self, grades: Any, policy: TraitPolicy, fitted: bool = False) -> Points:
+        """Place users in each kept sweep by their choices alone, (M, users, d).
+
+        A sweep starts from the places in the one before, which are near. New users are placed by
+        the means of items, as answers are given by them too. These have seen the ratings of users
+        of the fit, who are placed by draws, as the fit did it.
+        """
+        points = np.zeros((grades.shape[0], self.items.shape[2]), dtype=grades.dtype)
+        places = []
+        for m, items in enumerate(self.item_draws if fitted else self.items):
+            prior = user_prior(self.precision[m])
+            for _ in range(policy.place_steps[m > 0]):
+                choice_half(points, items, grades, prior, self.offsets[m], policy, None)
+            places.append(points.copy())
+        return np.stack(places)
+
+    def means(self, people: People, items: IntArray, sweeps: slice = ALL) -> Points:
+        """Return the probability that users choose items, (M, users, items); see `logits`."""
+        x = logits(people.choices[sweeps], self.items[sweeps][:, items])
+        x = np.clip(x, -LARGEST_LOGIT, LARGEST_LOGIT)
+        odds = np.exp(x)
+        for k in (0, 1):
+            odds += self.offsets[sweeps, [k], None] * np.exp(x.dtype.type(GRADES[k]) * x)
+        return np.asarray(odds / (1.0 + odds))
+
+    def levels(self, people: People, items: IntArray, sweeps: slice = ALL) -> Points:
+        """Return the probabilities of no and yes, (users, M, items, 2)."""
+        return yes_and_no(self.means(people, items, sweeps).swapaxes(0, 1))
+
+    def influences(self, points: Points, grades: Any, items: IntArray) -> FloatArray:
+        """How much each choice of one user raises the logit of each item, (choices, items).
+
+        To first order: the change of the Newton step without the choice, averaged over sweeps.
+        """
+        total = np.zeros((len(grades.indices), len(items)))
+        parts = zip(points, self.items, self.precision, self.offsets, strict=True)
+        for place, things, precision, offsets in parts:
+            free, bias = split_bias(things, place.dtype)
+            means = place @ free.T
+            variance, _ = kernels.grade_moments(means, bias, offsets)
+            bend = free.T @ (variance[0, :, None] * free) + np.diag(precision)
+            moves = free[grades.indices] @ np.linalg.solve(bend, free[items].T)
+            total += (grades.data - means[0, grades.indices])[:, None] * moves
+        return np.asarray(total / len(self.items))
+
+
+def yes_and_no(shares: Points) -> Points:
+    """Return the probabilities of no and yes, along a last axis."""
+    return np.stack([1 - shares, shares], axis=-1)
 
 
 def sample_choices(
-    grades: Any, features: Features, traits: int, policy: TraitPolicy, rng: np.random.Generator
+    grades: Any, traits: int, policy: TraitPolicy, rng: np.random.Generator
 ) -> Iterator[TraitSweep]:
     """Yield what is kept of one sweep after another.
 
@@ -206,8 +207,6 @@ def sample_choices(
     ----------
     grades : csr_array (U, N)
         Grades of what was chosen: 0.3, 0.7 or 1.
-    features : pair of arrays or None
-        Of users (U, F) and of items (N, G).
     traits : int
         Number of traits.
     policy : TraitPolicy
@@ -215,10 +214,17 @@ def sample_choices(
     rng : Generator
         Source of randomness.
     """
-    by_item = transpose(grades)
-    users, items = start_choices(grades, by_item, features, traits, rng)
+    by_item = as_cells(grades.T)
+    sides = []
+    for cells, spread in ((grades, 1.0), (by_item, 0.3)):
+        start = spread * rng.standard_normal((cells.shape[0], traits + 1), dtype=np.float32)
+        counts = np.diff(cells.indptr)
+        start[:, 0] = np.log((counts + 0.5) / (cells.shape[1] - counts + 0.5))
+        sides.append(start)
+    sides[0][:, 0] -= sides[0][:, 0].mean()
+    users, items = start_sides(sides[0], sides[1], 2.0, 0.2)
     observed = np.array([np.isclose(grades.data, grade).sum() for grade in GRADES], dtype=float)
-    offsets = start_offsets(observed, grades.shape[0] * grades.shape[1])
+    offsets = np.asarray(observed[:2] / max(observed[2], 1.0), dtype=np.float32)
     while True:
         users.draws, _ = choice_half(
             users.points, items.draws, grades, users.prior, offsets, policy, rng
@@ -233,109 +239,40 @@ def sample_choices(
         yield keep(users, items, offsets)
 
 
-def keep(
-    users: Side, items: Side, scale: Single, item_factors: Single = NONE, variances: Single = NONE
-) -> TraitSweep:
-    """Return what is kept of a sweep; points of choices change in place."""
-    kept = (items.points.copy(), items.draws, users.prior.precision, users.weights)
-    return TraitSweep(*kept, scale, item_factors, users.points.copy(), variances)
-
-
-def start_choices(
-    grades: Any, by_item: Any, features: Features, traits: int, rng: np.random.Generator
-) -> tuple[Side, Side]:
-    """Users and items by how often they choose and are chosen, with traits at random."""
-    sides = []
-    for cells, spread in ((grades, 1.0), (by_item, 0.3)):
-        points = spread * rng.standard_normal((cells.shape[0], traits + 1), dtype=np.float32)
-        counts = np.diff(cells.indptr)
-        points[:, 0] = np.log((counts + 0.5) / (cells.shape[1] - counts + 0.5))
-        sides.append(points)
-    users, items = sides
-    users[:, 0] -= users[:, 0].mean()
-    return start_sides(users, items, features, 2.0, 0.2)
-
-
 def start_sides(
-    users: Single, items: Single, features: Features, least: float, least_trait: float
+    users: Single, items: Single, least: float, least_trait: float
 ) -> tuple[Side, Side]:
     """Users and items with the sums of squares that estimates of their variances start from."""
     rest = users.shape[1] - 1
     return (
-        Side(users, users.copy(), np.array([least] + [np.nan] * rest), False, features[0]),
-        Side(items, items.copy(), np.array([least] + [least_trait] * rest), True, features[1]),
+        Side(users, users.copy(), np.array([least] + [np.nan] * rest), False),
+        Side(items, items.copy(), np.array([least] + [least_trait] * rest), True),
     )
 
 
-def start_offsets(observed: FloatArray, cells: int) -> Single:
-    """Odds of the two lower grades that give the observed numbers at the logit of the mean.
-
-    Examples
-    --------
-    >>> start_offsets(np.array([0.0, 10.0, 10.0]), 40)
-    array([0., 1.], dtype=float32)
-    """
-    chosen = observed.sum()
-    logit = np.log(chosen / max(cells - chosen, 0.5)) if chosen else 0.0
-    found = observed[:2] / max(observed[2], 1.0) * np.exp((1.0 - GRADES[:2]) * logit)
-    return np.asarray(found, dtype=np.float32)
+#: Values of levels, standardized, with the mean and the standard deviation of ratings.
+Standard = tuple[Single, float, float]
 
 
-class Tastes(NamedTuple):
-    """How some users rate: M kept sweeps, B users, I levels.
-
-    ``points`` (M, B, d) are their numbers, ``variance`` (B,) that of their ratings around the mean,
-    ``use`` (B, I) how often they give each level beside what that normal distribution says.
-    """
-
-    points: Single
-    variance: Single
-    use: Single
-
-    def take(self, users: IntArray) -> "Tastes":
-        """Return the tastes of some of the users."""
-        return Tastes(self.points[:, users], self.variance[users], self.use[users])
-
-    def append(self, *more: "Tastes") -> "Tastes":
-        """Return the tastes of these users and of some more."""
-        every = (self, *more)
-        points = np.concatenate([part.points for part in every], axis=1)
-        rest = (np.concatenate(parts) for parts in zip(*(part[1:] for part in every), strict=True))
-        return Tastes(points, *rest)
-
-
-class Standard(NamedTuple):
-    """Values of levels, standardized, with the mean and the standard deviation of ratings."""
-
-    values: Single
-    center: float
-    spread: float
-
-    @classmethod
-    def of(cls, values: FloatArray, ratings: FloatArray) -> "Standard":
-        """Standardize levels by some ratings.
-
-        Examples
-        --------
-        >>> Standard.of(np.array([1.0, 3.0]), np.array([1.0, 3.0, 3.0, 1.0])).values
-        array([-1.,  1.], dtype=float32)
-        """
-        scale = float(values[-1] - values[0]) or 1.0  # squares of very large ratings overflow
-        center = float(values[0] + scale * np.mean((ratings - values[0]) / scale))
-        spread = scale * (float(np.std((ratings - values[0]) / scale)) or 1.0)
-        return cls(np.asarray((values - center) / spread, dtype=np.float32), center, spread)
+def standardize(values: FloatArray, ratings: FloatArray) -> Standard:
+    """Standardize levels by some ratings."""
+    scale = float(values[-1] - values[0]) or 1.0  # squares of very large ratings overflow
+    center = float(values[0] + scale * np.mean((ratings - values[0]) / scale))
+    spread = scale * (float(np.std((ratings - values[0]) / scale)) or 1.0)
+    return np.asarray((values - center) / spread, dtype=np.float32), center, spread
 
 
 @dataclass(frozen=True)
-class RatingModel(KeptSweeps):
-    """How users rate items, and how often they use each level.
+class RatingModel:
+    """How users rate items, and how often they use each level: K kept sweeps.
 
     Parameters
     ----------
-    variance : array (M, 2)
+    items, item_draws : arrays (K, N, e)
+        See :class:`TraitSweep`.
+    precision : array (K, e)
+    variance : array (K, 2)
         Mean variance of a rating around the draws, and of the draws around the conditional means.
-    item_factors : array (M, N)
-        What the variance of ratings of each item is multiplied by.
     values : array (I,)
         Levels, less the mean of all ratings and divided by their standard deviation.
     center, spread : float
@@ -344,8 +281,10 @@ class RatingModel(KeptSweeps):
         How often all users give each level beside what normal distributions say.
     """
 
+    items: Single
+    item_draws: Single
+    precision: Single
     variance: Single
-    item_factors: Single
     values: Single
     center: float
     spread: float
@@ -353,83 +292,93 @@ class RatingModel(KeptSweeps):
 
     @classmethod
     def of(
-        cls, sweeps: Sequence[TraitSweep], ratings: Any, standard: "Standard", policy: TraitPolicy
-    ) -> tuple["RatingModel", "Tastes"]:
-        """Make a model of kept sweeps, and the tastes of the users of the fit."""
-        *parts, users, variances = stack(sweeps)
-        even = np.ones(len(standard.values), dtype=np.float32)
-        items, draws, precision, weights, variance, factors = parts
-        model = cls(items, draws, precision, weights, variance, factors, *standard, even)
-        plain = Tastes(users, variances.mean(axis=0), np.tile(even, (users.shape[1], 1)))
-        counts = model.count_levels(plain, ratings)
-        given, said = (count.sum(axis=0) + LEAST_USE for count in counts)
-        model = replace(model, use=np.asarray(given / said, dtype=np.float32))
-        return model, plain._replace(use=model.use_of_levels(*counts, policy))
+        cls, sweeps: Sequence[TraitSweep], ratings: Any, standard: Standard, policy: TraitPolicy
+    ) -> tuple["RatingModel", Points, Points, Points]:
+        """Make a model of kept sweeps, and the last three parts of the users of the fit."""
+        items, draws, precision, scale, users, variances = stack(sweeps)
+        even = np.ones_like(standard[0])
+        model = cls(items, draws, precision, scale, *standard, even)
+        variance = variances.mean(axis=0)
+        counts = model.count_levels(users, variance, ratings)
+        given, expected = (count.sum(axis=0) + LEAST_USE for count in counts)
+        model = replace(model, use=np.asarray(given / expected, dtype=np.float32))
+        use = model.use_of_levels(*counts, policy).astype(np.float32)
+        return model, users, variance[None], use[None]
 
     def place(
-        self, ratings: Any, features: Single | None, policy: TraitPolicy, fitted: bool = False
-    ) -> Tastes:
-        """Find the tastes of users from their ratings alone."""
+        self, ratings: Any, policy: TraitPolicy, fitted: bool = False
+    ) -> tuple[Points, Points, Points]:
+        """Return points, variance and use of levels of users, from their ratings alone."""
+        columns, cells = np.unique(ratings.indices, return_inverse=True)  # of one user few
+        model = replace(self, items=self.items[:, columns], item_draws=self.item_draws[:, columns])
         users, counts = ratings.shape[0], np.diff(ratings.indptr)
         rows = np.repeat(np.arange(users), counts)
-        variance = np.full(users, self.variance[0, 0], dtype=np.float32)
-        points, variances = [], []
-        for m, items in enumerate(self.placing_items(fitted)):
-            prior, overall = self.user_prior(m, features), float(self.variance[m, 0])
-            factors = self.item_factors[m, ratings.indices]
+        parts = sparse.csr_array((ratings.data, cells, ratings.indptr), (users, len(columns)))
+        ratings = as_cells(parts, ratings.dtype)
+        variance = np.full(users, self.variance[0, 0], dtype=ratings.dtype)
+        places, variances = [], []
+        for m, items in enumerate(model.item_draws if fitted else model.items):
+            prior, overall = user_prior(self.precision[m]), float(self.variance[m, 0])
             for _ in range(policy.place_steps[m > 0]):
-                cell_precision = 1.0 / (np.repeat(variance, counts) * factors)
-                found = rating_half(items, ratings, cell_precision, prior, None)[0]
-                off = ratings.data - cell_means(found, self.items[m], ratings)
-                variance = pool_variances(off**2 / factors, rows, users, overall, policy)
-            points.append(found)
+                points, _ = rating_half(items, ratings, 1.0 / variance[rows], prior, None)
+                off = ratings.data - cell_means(points, model.items[m], ratings)
+                variance = pool_variances(off**2, rows, users, overall, policy)
+            places.append(points)
             variances.append(variance)
-        even = np.ones((users, len(self.values)), dtype=np.float32)
-        plain = Tastes(np.stack(points), np.mean(variances, axis=0), even)
-        return plain._replace(use=self.use_of_levels(*self.count_levels(plain, ratings), policy))
+        found, variance = np.stack(places), np.mean(variances, axis=0)
+        use = self.use_of_levels(*model.count_levels(found, variance, ratings), policy)
+        return found, variance[None], use.astype(ratings.dtype)[None]
 
-    def count_levels(self, tastes: Tastes, ratings: Any) -> tuple[FloatArray, FloatArray]:
+    def count_levels(
+        self, points: Points, variance: Points, ratings: Any
+    ) -> tuple[FloatArray, FloatArray]:
         """How often users give each level, and how often normal distributions say, (users, I)."""
         shape, counts = (ratings.shape[0], len(self.values)), np.diff(ratings.indptr)
         users = np.repeat(np.arange(len(counts)), counts)
         levels = np.searchsorted(self.values, ratings.data - np.float32(1e-4))
         observed = np.bincount(users * shape[1] + levels, minlength=shape[0] * shape[1])
-        mean = np.zeros(len(ratings.data), dtype=np.float32)
-        for points, items in zip(tastes.points, self.items, strict=True):
-            mean += cell_means(points, items, ratings) / len(self.items)
-        variance = self.around_means(tastes.variance)[users]
-        shares = normal_levels(mean, variance, self.values)
+        mean: Any = 0.0
+        for places, items in zip(points, self.items, strict=True):
+            mean = mean + cell_means(places, items, ratings) / len(self.items)
+        shares = normal_levels(mean, self.around_means(variance)[users], self.values)
         cells = np.arange(len(mean))  # sums over the cells of each user
-        each = sparse.csr_array((np.ones_like(mean), cells, ratings.indptr), (shape[0], len(mean)))
-        expected = each @ shares
+        ones = np.ones(len(mean), dtype=shares.dtype)
+        expected = sparse.csr_array((ones, cells, ratings.indptr), (shape[0], len(mean))) @ shares
         return observed.reshape(shape).astype(np.float64), expected.astype(np.float64)
 
     def use_of_levels(
         self, observed: FloatArray, expected: FloatArray, policy: TraitPolicy
-    ) -> Single:
+    ) -> FloatArray:
         """How often users give each level beside what normal distributions say, (users, I)."""
         total = expected.sum(axis=1, keepdims=True)
         share = expected / np.maximum(total, 1e-12)
         share[total[:, 0] == 0] = 1.0  # all levels as all users use them
         weight = policy.use_ratings * np.maximum(share, LEAST_USE)
-        return np.asarray((observed + weight * self.use) / (expected + weight), dtype=np.float32)
+        return np.asarray((observed + weight * self.use) / (expected + weight))
 
-    def means(self, points: Single, items: IntArray | slice = slice(None)) -> Iterator[Single]:
-        """Yield mean ratings of users and items, standardized, (users, items), sweep by sweep."""
-        for u, i in zip(points, self.items, strict=True):
-            yield self.within(logits(u, i[items]))
-
-    def around_means(self, variance: Single) -> Single:
+    def around_means(self, variance: Points) -> Points:
         """Return variances of users' ratings around the means that answers are given by."""
-        return np.asarray(variance + self.variance[:, 1].mean())
+        return np.asarray(variance + float(self.variance[:, 1].mean(dtype=np.float64)))
 
-    def within(self, means: Single) -> Single:
+    def within(self, means: Points) -> Points:
         """Return means within the levels, by a hundredth of the scale."""
-        margin = 0.01 * (self.values[-1] - self.values[0])
-        return np.clip(means, self.values[0] + margin, self.values[-1] - margin)
+        low, high = float(self.values[0]), float(self.values[-1])
+        return np.clip(means, low + 0.01 * (high - low), high - 0.01 * (high - low))
+
+    def means(self, people: People, items: IntArray, sweeps: slice = ALL) -> Points:
+        """Return mean ratings of users and items, standardized, (K, users, items); see `logits`."""
+        return self.within(logits(people.points[sweeps], self.items[sweeps][:, items]))
+
+    def levels(self, people: People, items: IntArray, sweeps: slice = ALL) -> Points:
+        """Return the probability of each level of a rating, (users, K, items, I)."""
+        means = self.means(people, items, sweeps).swapaxes(0, 1)
+        variance, use = self.around_means(people.variance[0]), people.use[0]
+        rows = np.ascontiguousarray(means.reshape(len(means), means[0].size))
+        shares = kernels.tilted_levels(rows, variance, use, self.values)
+        return shares.reshape(*means.shape, len(self.values))
 
 
-def cell_means(users: Single, items: Single, cells: Any) -> Single:
+def cell_means(users: Points, items: Single, cells: Any) -> Points:
     """Mean ratings at the cells of a CSR matrix."""
     left = np.insert(users, 1, 1.0, axis=1)  # (c, 1, z), and (1, b, a): the biases add up
     right = np.insert(items, 0, 1.0, axis=1)
@@ -437,112 +386,67 @@ def cell_means(users: Single, items: Single, cells: Any) -> Single:
 
 
 def pool_variances(
-    squares: Single, places: IntArray, size: int, overall: float, policy: TraitPolicy
-) -> Single:
-    """Mean squares of each user or item, pulled to a variance of all.
-
-    Examples
-    --------
-    >>> policy = TraitPolicy(variance_ratings=1.0)
-    >>> pool_variances(np.array([3.0], np.float32), np.array([1]), 2, 1.0, policy)
-    array([1., 2.], dtype=float32)
-    """
+    squares: Points, users: IntArray, size: int, overall: float, policy: TraitPolicy
+) -> Points:
+    """Mean squares of each user, pulled to a variance of all."""
     prior = policy.variance_ratings
-    total = np.bincount(places, squares, size) + prior * overall
-    return np.asarray(total / (np.bincount(places, minlength=size) + prior), dtype=np.float32)
+    total = np.bincount(users, squares, size) + prior * overall
+    return np.asarray(total / (np.bincount(users, minlength=size) + prior), dtype=squares.dtype)
 
 
 def gap_variance(users: Side, items: Side, ratings: Any, rng: np.random.Generator) -> float:
     """Variance of draws around conditional means, at users and items as often as they occur."""
     rows, places = (rng.integers(ratings.nnz, size=GAP_PAIRS) for _ in range(2))
     user = np.searchsorted(ratings.indptr, rows, side="right") - 1
-    item = ratings.indices[places]
-    drawn = pair_logits(users.draws[user], items.draws[item])
-    return float(np.mean((drawn - pair_logits(users.points[user], items.points[item])) ** 2))
+    item = ratings.indices[places][:, None]
+    gap = logits(users.draws[user], items.draws[item])
+    gap -= logits(users.points[user], items.points[item])
+    return float(np.mean(gap**2))
 
 
-def normal_levels(mean: Single, variance: Single, values: Single) -> Single:
-    """Share of each level by normal densities at their values, (cells, I).
-
-    Examples
-    --------
-    >>> one = np.ones(1, np.float32)
-    >>> normal_levels(0 * one, one, np.array([-1.0, 1.0], np.float32))
-    array([[0.5, 0.5]], dtype=float32)
-    """
-    logs = np.square(values - mean[:, None])
-    logs *= -0.5 / variance[:, None]
-    logs -= logs.max(axis=1, keepdims=True)
-    found = np.exp(logs, out=logs)
-    found /= found.sum(axis=1, keepdims=True)
-    return np.asarray(found)
+def normal_levels(mean: Points, variance: Points, values: Single) -> Points:
+    """Share of each level by normal densities at their values, (cells, I)."""
+    logs = np.square(values - mean[:, None]) * (-0.5 / variance[:, None])
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
 def sample_ratings(
-    ratings: Any, features: Features, traits: int, policy: TraitPolicy, rng: np.random.Generator
+    ratings: Any, traits: int, policy: TraitPolicy, rng: np.random.Generator
 ) -> Iterator[TraitSweep]:
     """Yield what is kept of one sweep of standardized ratings (U, N) after another."""
-    by_item = transpose(ratings)
-    rows, columns = (
-        np.repeat(np.arange(len(c.indptr) - 1), np.diff(c.indptr)) for c in (ratings, by_item)
-    )
-    users, items = start_ratings(ratings, by_item, features, traits, rng)
+    by_item = as_cells(ratings.T)
+    rows = np.repeat(np.arange(ratings.shape[0]), np.diff(ratings.indptr))
+    users, items = start_ratings(ratings, by_item, traits, rng)
     variances = np.full(len(users.points), START_VARIANCE, dtype=np.float32)
-    factors = np.ones(len(items.points), dtype=np.float32)
     while True:
-        precision, by_factor = 1.0 / variances, 1.0 / factors
+        precision = 1.0 / variances
         users.points, users.draws = rating_half(
-            items.draws, ratings, precision[rows] * by_factor[ratings.indices], users.prior, rng
+            items.draws, ratings, precision[rows], users.prior, rng
         )
         items.points, items.draws = rating_half(
-            users.draws, by_item, precision[by_item.indices] * by_factor[columns], items.prior, rng
+            users.draws, by_item, precision[by_item.indices], items.prior, rng
         )
         squares = np.square(ratings.data - cell_means(users.draws, items.draws, ratings))
-        factors = pool_variances(
-            squares * precision[rows], ratings.indices, len(factors), 1.0, policy
-        )
-        factors /= factors[ratings.indices].mean(dtype=np.float64)
-        squares /= factors[ratings.indices]
         overall = max(float(squares.mean(dtype=np.float64)), LEAST_VARIANCE)
         variances = pool_variances(squares, rows, len(variances), overall, policy)
         users.update_prior()
         items.update_prior()
-        scale = np.array([overall, gap_variance(users, items, ratings, rng)], dtype=np.float32)
-        yield keep(users, items, scale, factors, variances)
+        yield keep(users, items, [overall, gap_variance(users, items, ratings, rng)], variances)
 
 
 def start_ratings(
-    ratings: Any, by_item: Any, features: Features, traits: int, rng: np.random.Generator
+    ratings: Any, by_item: Any, traits: int, rng: np.random.Generator
 ) -> tuple[Side, Side]:
     """Users at zero; items by their mean ratings, with traits at random."""
     users = np.zeros((ratings.shape[0], traits + 1), dtype=np.float32)
     items = 0.3 * rng.standard_normal((ratings.shape[1], traits + 1), dtype=np.float32)
     # Means over few ratings are pulled to zero.
     items[:, 0] = by_item.sum(axis=1) / (np.diff(by_item.indptr) + 3.0)
-    found = start_sides(users, items, features, 0.4, 0.04)
+    sides = start_sides(users, items, 0.4, 0.04)
     # No user has been drawn yet: as if users' means had a variance of a fifth.
-    found[0].prior.precision[0] = 5.0
-    return found
-
-
-class People(NamedTuple):
-    """Where some users stand in the kept sweeps: of choices (M, B, d), and of ratings."""
-
-    choices: Single
-    tastes: Tastes | None
-
-    def take(self, users: IntArray) -> "People":
-        """Return some of the users."""
-        tastes = None if self.tastes is None else self.tastes.take(users)
-        return People(self.choices[:, users], tastes)
-
-    def append(self, *more: "People") -> "People":
-        """Return these users and some more."""
-        choices = np.concatenate([self.choices, *(part.choices for part in more)], axis=1)
-        tastes = [part.tastes for part in more if part.tastes is not None]
-        if self.tastes is None or len(tastes) < len(more):
-            return People(choices, None)
-        return People(choices, self.tastes.append(*tastes))
+    sides[0].prior.precision[0] = 5.0
+    return sides
 
 
 @dataclass(frozen=True)
@@ -555,202 +459,128 @@ class TraitModel:
     policy: TraitPolicy
 
     @property
+    def answers(self) -> ChoiceModel | RatingModel:
+        """The model whose levels are those of the ratings."""
+        return self.choices if self.ratings is None else self.ratings
+
+    @property
     def classes(self) -> int:
         """Number of classes of a user's joint."""
-        return len((self.choices if self.ratings is None else self.ratings).items)
+        return len(self.answers.items)
 
     # Users
 
-    def place(self, known: Any, features: Single | None = None, *, fitted: bool = False) -> People:
+    def place(self, known: Any, *, fitted: bool = False, ratings_alone: bool = False) -> People:
         """Place users by what they have rated.
 
         Parameters
         ----------
         known : csr_array (users, items)
-            Level numbers plus one.
-        features : array (users, F), optional
-            Features of the users.
+            Level numbers plus one, in the precision of the places.
         fitted : bool
             Whether they are users of the fit.
+        ratings_alone : bool
+            Whether nothing but ratings will be asked for.
         """
         with one_blas_thread():
-            grades = as_grades(known, self.scale)
-            found = self.choices.place(grades, features, self.policy, fitted)
-        return People(found, self.place_tastes(known, features, fitted))
+            if ratings_alone and self.ratings is not None:
+                choices = np.zeros((0, known.shape[0], 0), dtype=known.dtype)
+            else:
+                choices = self.choices.place(as_grades(known, self.scale), self.policy, fitted)
+            if self.ratings is None:
+                return no_ratings(choices)
+            cells = as_standardized(known, self.ratings.values)
+            return People(choices, *self.ratings.place(cells, self.policy, fitted))
 
-    def place_tastes(
-        self, known: Any, features: Single | None = None, fitted: bool = False
-    ) -> Tastes | None:
-        """Find how users rate by what they have rated; None in a model of choices alone."""
-        if self.ratings is None:
-            return None
-        cells = as_standardized(known, self.ratings.values)
-        return self.ratings.place(cells, features, self.policy, fitted)
-
-    def nobody(self, features: Single | None = None) -> People:
+    def nobody(self) -> People:
         """A user of whom nothing is known, not even what was not chosen."""
-        sweeps = range(len(self.choices.items))
-        found = np.stack([np.atleast_2d(self.choices.user_prior(m, features).mean) for m in sweeps])
-        nothing = as_cells(sparse.csr_array((1, self.choices.items.shape[1])))
-        return People(found, self.place_tastes(nothing, features))
+        sweeps, items, d = self.choices.items.shape
+        choices = np.zeros((sweeps, 1, d))
+        if self.ratings is None:
+            return no_ratings(choices)
+        nothing = as_cells(sparse.csr_array((1, items)), np.float64)
+        return People(choices, *self.ratings.place(nothing, self.policy))
 
     # Answers
 
-    def chosen(self, people: People, items: IntArray | slice = slice(None)) -> Single:
-        """Probability that users choose items, (M, users, items)."""
-        return self.choices.shares(people.choices, items)
-
-    def class_chosen(self, people: People, items: IntArray | slice = slice(None)) -> FloatArray:
+    def class_chosen(self, people: People, items: IntArray) -> FloatArray:
         """Probability that one user chooses items in each class of the joint, (classes, items)."""
-        found = self.chosen(people, items)[:, 0].astype(np.float64)
-        return np.asarray(found[np.arange(self.classes) % len(found)])
+        chosen = self.choices.means(people, items)[:, 0].astype(np.float64)
+        return np.asarray(chosen[np.arange(self.classes) % len(chosen)])
 
-    def likes(
-        self, people: People, level: int, items: IntArray | slice = slice(None)
-    ) -> Iterator[Single]:
-        """Yield the probability that a rating reaches a level, (users, items), class by class."""
-        for shares in self.levels(people, items):
-            yield shares[..., level:].sum(axis=-1)
-
-    def levels(self, people: People, items: IntArray | slice = slice(None)) -> Iterator[Single]:
-        """Yield the probability of each level of a rating, (users, items, I), class by class."""
-        if self.ratings is None or people.tastes is None:
-            yield from map(yes_and_no, self.chosen(people, items))
-            return
-        _, variance, use = people.tastes
-        variance = self.ratings.around_means(variance)
-        for means in self.ratings.means(people.tastes.points, items):
-            yield kernels.tilted_levels(means, variance, use, self.ratings.values)
-
-    def expected(self, people: People, items: IntArray | slice = slice(None)) -> FloatArray:
-        """Expected ratings of users and items, (users, items); else probabilities of a choice."""
-        if self.ratings is None or people.tastes is None:
-            return np.asarray(self.chosen(people, items).mean(axis=0, dtype=np.float64))
-        total: Any = 0.0
-        for means in self.ratings.means(people.tastes.points, items):
-            total = total + means
-        found = self.ratings.center + self.ratings.spread * total.astype(np.float64) / self.classes
-        return np.asarray(found)
-
-    def expected_pairs(self, people: People, users: IntArray, items: IntArray) -> FloatArray:
-        """Expected ratings of pairs of user and item; else probabilities of a choice."""
-        if self.ratings is None or people.tastes is None:
-            return self.pair_levels(people, users, items)[:, 1]
-        found = np.zeros(len(users))
-        for points, things in zip(people.tastes.points, self.ratings.items, strict=True):
-            found += self.ratings.within(pair_logits(points[users], things[items]))
-        return self.ratings.center + self.ratings.spread * found / self.classes
-
-    def pair_levels(self, people: People, users: IntArray, items: IntArray) -> FloatArray:
-        """Probability of each level for pairs of user and item, (pairs, I)."""
-        found = np.empty((len(users), len(self.scale.values)))
-        for start in range(0, len(users), PAIR_BLOCK):
-            here = slice(start, start + PAIR_BLOCK)
-            found[here] = self._pair_levels(people, users[here], items[here])
-        return found
-
-    def _pair_levels(self, people: People, users: IntArray, items: IntArray) -> FloatArray:
-        if self.ratings is None or people.tastes is None:
-            parts = zip(people.choices, self.choices.items, self.choices.offsets, strict=True)
-            each = [chosen_share(pair_logits(u[users], i[items]), o) for u, i, o in parts]
-            return yes_and_no(np.mean(each, axis=0, dtype=np.float64))
-        points, variance, use = people.tastes.take(users)
-        means = self.ratings.within(pair_logits(points, self.ratings.items[:, items]))
-        rows = np.ascontiguousarray(means.T)  # a row for each pair, a column for each class
-        variance = self.ratings.around_means(variance)
-        found = kernels.tilted_levels(rows, variance, use, self.ratings.values)
-        return np.asarray(found.mean(axis=1, dtype=np.float64))
-
-    def influences(self, people: People, known: Any, items: IntArray) -> FloatArray:
-        """How much each choice of one user raises the logit of each of some items.
-
-        To first order: the change of the Newton step without the choice, averaged over sweeps.
-
-        Returns
-        -------
-        array (choices, items)
-        """
-        model, grades = self.choices, as_grades(known, self.scale)
-        total = np.zeros((len(grades.indices), len(items)))
-        parts = zip(people.choices, model.items, model.precision, model.offsets, strict=True)
-        for points, things, precision, offsets in parts:
-            free, bias = split_bias(things)
-            means = points @ free.T
-            variance, _ = kernels.grade_moments(means, bias, offsets)
-            bend = free.T @ (variance[0, :, None] * free) + np.diag(precision)
-            surprise = grades.data - means[0, grades.indices]
-            total += surprise[:, None] * (
-                free[grades.indices] @ np.linalg.solve(bend, free[items].T)
-            )
-        return np.asarray(total / len(model.items))
-
-    def population(self, known: Any, people: People, rng: np.random.Generator) -> FloatArray:
-        """Levels of all items for users drawn from the posterior, (classes, items, I)."""
-        size = known.shape[1] * len(self.scale.values)
-        number = int(np.clip(MOST_POPULATION_NUMBERS // size, 16, POPULATION_CLASSES))
-        found = []
-        for m in range(self.classes):
-            each = -(-number // self.classes)
-            users = np.sort(rng.choice(known.shape[0], min(each, known.shape[0]), replace=False))
-            found.append(self._drawn_levels(m, known, people, users, rng))
-        return np.concatenate(found)
-
-    def _drawn_levels(
-        self, m: int, known: Any, people: People, users: IntArray, rng: np.random.Generator
+    def expected(
+        self, people: People, items: IntArray, users: IntArray | None = None
     ) -> FloatArray:
-        """Levels of all items for draws of some users in one sweep, (users, items, I)."""
-        mine = as_cells(known[users])
-        if self.ratings is None or people.tastes is None:
-            model, points = self.choices, people.choices[m, users].copy()
-            prior, offsets = model.user_prior(m), model.offsets[m]
-            grades = as_grades(mine, self.scale)
-            drawn, _ = choice_half(
-                points, model.item_draws[m], grades, prior, offsets, self.policy, rng
+        """Expected ratings of users and items, (users, items); else probabilities of a choice.
+
+        By default of all people; items may be (users, items), where each user has others.
+        """
+        parts = [self.answers.means(*block) for block in self._blocks(people, items, users)]
+        means = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in parts])
+        if self.ratings is None:
+            return np.asarray(means)
+        return np.asarray(self.ratings.center + self.ratings.spread * means)
+
+    def levels(self, people: People, items: IntArray, users: IntArray | None = None) -> FloatArray:
+        """Probability of each level for users and items, (users, items, I)."""
+        parts = [self.answers.levels(*block) for block in self._blocks(people, items, users)]
+        return np.concatenate([part.mean(axis=1, dtype=np.float64) for part in parts])
+
+    def _blocks(
+        self, people: People, items: IntArray, users: IntArray | None
+    ) -> Iterator[tuple[People, IntArray]]:
+        """Yield some users after another, and their items."""
+        users = np.arange(people.variance.shape[1]) if users is None else users
+        size = self.classes * items.shape[-1] * len(self.scale.values)
+        step = max(1, ANSWER_BLOCK // max(size, 1))
+        for start in range(0, max(len(users), 1), step):
+            rows = slice(start, start + step)
+            yield people.take(users[rows]), items if items.ndim == 1 else items[rows]
+
+    def population(self, people: People, rng: np.random.Generator) -> FloatArray:
+        """Levels of all items for some users in each sweep, (classes, items, I)."""
+        users, items = people.variance.shape[1], np.arange(self.choices.items.shape[1])
+        size = len(items) * len(self.scale.values)
+        number = int(np.clip(MOST_POPULATION_NUMBERS // size, 16, POPULATION_CLASSES))
+        parts = []
+        for m in range(self.classes):
+            drawn = np.sort(
+                rng.choice(users, min(-(-number // self.classes), users), replace=False)
             )
-            return yes_and_no(chosen_share(logits(drawn, model.items[m]), offsets)).astype(
-                np.float64
-            )
-        rated = self.ratings
-        cells = as_standardized(mine, rated.values)
-        _, variance, use = people.tastes.take(users)
-        cell_precision = np.repeat(1.0 / variance, np.diff(cells.indptr))
-        cell_precision /= rated.item_factors[m, cells.indices]
-        prior = rated.user_prior(m)
-        drawn = rating_half(rated.item_draws[m], cells, cell_precision, prior, rng)[1]
-        means = rated.within(logits(drawn, rated.items[m]))
-        return kernels.tilted_levels(means, variance, use, rated.values).astype(np.float64)
+            sweep = slice(m, m + 1)
+            parts.append(self.answers.levels(people.take(drawn), items, sweep)[:, 0])
+        return np.concatenate(parts).astype(np.float64)
 
 
-def yes_and_no(shares: NDArray[F]) -> NDArray[F]:
-    """Return the probabilities of no and yes, along a last axis."""
-    return np.stack([1 - shares, shares], axis=-1)
+def no_ratings(choices: Points) -> People:
+    """Return users of whom nothing but choices is modeled."""
+    users = choices.shape[1]
+    return People(
+        choices,
+        *(
+            np.zeros(shape, dtype=choices.dtype)
+            for shape in ((0, users, 0), (1, users), (1, users, 0))
+        ),
+    )
 
 
 def as_grades(known: Any, scale: RatingLevels) -> Any:
     """Return level numbers plus one as grades of choices."""
     levels = known.data - 1
     if scale.implicit:
-        data = np.ones(len(levels), dtype=np.float32)
-    else:
-        places = (levels >= scale.middle).astype(np.intp) + (levels >= scale.at_least(None))
-        data = GRADES.astype(np.float32)[places]
-    return with_data(known, data)
+        return with_data(known, np.ones_like(known.data))
+    places = (levels >= scale.middle).astype(np.intp) + (levels >= scale.at_least(None))
+    return with_data(known, GRADES.astype(known.dtype)[places])
 
 
 def as_standardized(known: Any, values: Single) -> Any:
     """Return level numbers plus one as standardized ratings."""
-    return with_data(known, values[known.data.astype(np.intp) - 1])
-
-
-def with_data(cells: Any, data: Single) -> Any:
-    """Return cells with other numbers in them."""
-    return as_cells(sparse.csr_array((data, cells.indices, cells.indptr), shape=cells.shape))
+    return with_data(known, values[known.data.astype(np.intp) - 1].astype(known.dtype))
 
 
 def fit_trait_model(
     known: Any,
     scale: RatingLevels,
-    features: Features,
     policy: TraitPolicy,
     session: Session,
     finish: Callable[[TraitModel, People, bool], T],
@@ -763,8 +593,6 @@ def fit_trait_model(
         Level numbers plus one.
     scale : RatingLevels
         The levels.
-    features : pair of arrays or None
-        Of users and items.
     policy : TraitPolicy
         Tuned numbers.
     session : Session
@@ -774,27 +602,25 @@ def fit_trait_model(
         Takes the model, the users, and whether Ctrl-C ended the fit.
     """
     traits, draws, rating_traits = policy.of_shape(known.shape[0], known.shape[1], known.nnz)
-    chosen, rated = as_grades(known, scale), None
-    choice_sweeps = sample_choices(chosen, features, traits, policy, session.rng)
-    rating_sweeps: Iterator[TraitSweep] = iter(())
-    standard = Standard.of(scale.values, scale.values[known.data.astype(np.intp) - 1])
-    if not scale.implicit:
-        rated = as_standardized(known, standard.values)
-        rating_sweeps = sample_ratings(rated, features, rating_traits, policy, session.rng)
+    standard = standardize(scale.values, scale.values[known.data.astype(np.intp) - 1])
+    rated = as_standardized(known, standard[0])
+    choice_sweeps = sample_choices(as_grades(known, scale), traits, policy, session.rng)
+    rating_sweeps = sample_ratings(rated, rating_traits, policy, session.rng)
     choices, ratings = list[TraitSweep](), list[TraitSweep]()
 
     def so_far(interrupted: bool = True) -> T:
-        model, users = ChoiceModel.of(choices)
-        found, tastes = None, None
-        if rated is not None:
-            found, tastes = RatingModel.of(ratings, rated, standard, policy)
-        return finish(TraitModel(model, found, scale, policy), People(users, tastes), interrupted)
+        *parts, users, _ = stack(choices)
+        people, model = no_ratings(users), None
+        if not scale.implicit:
+            model, *tastes = RatingModel.of(ratings, rated, standard, policy)
+            people = People(users, *tastes)
+        return finish(TraitModel(ChoiceModel(*parts), model, scale, policy), people, interrupted)
 
     countdown = Countdown(policy.burn_in + draws)
     with one_blas_thread():
         for sweep in range(policy.burn_in + draws):
             choice = next(choice_sweeps)
-            more = [] if rated is None else [next(rating_sweeps) for _ in range(RATING_SWEEPS)]
+            more = [] if scale.implicit else [next(rating_sweeps) for _ in range(RATING_SWEEPS)]
             if sweep >= policy.burn_in:
                 ratings.extend(more)
                 choices.append(choice)

@@ -8,7 +8,7 @@ of an item, the *choice* of the item has the logit
 and one of four grades with the odds ``1 : o_1 exp(.3 x) : o_2 exp(.7 x) : exp(x)``: not chosen, or
 chosen and liked little, fairly or well. Where it is only known what was chosen, this is the
 logistic model of yes and no. The *rating* of an item that was chosen is normal around another such
-sum, with a variance of each user's own times a factor of the item.
+sum, with a variance of each user's own.
 
 Both sides are drawn in turn given the other one (Gibbs sampling): by the exact normal conditional
 for ratings, and for choices by one Newton step per sweep and the normal around its end. Variances
@@ -18,18 +18,21 @@ the kept sweeps, and ratings are less certain by the variance of the draws aroun
 user, each sweep is one class of a small joint.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoint import kernels
 from rejoint.arrays import FloatArray, IntArray, Single
 
+#: Of single precision in a fit, of double precision for one new user.
+Points = NDArray[Any]
+
+#: Rows up to which sums over all columns are formed one by one, without a table of products.
 FEW_ROWS = 16
-"""Rows up to which sums over all columns are formed one by one, without a table of products."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,7 @@ class TraitPolicy:
     block_cells : int
         Logits that are formed at once: 4 MB.
     variance_ratings, use_ratings : float
-        Ratings that the prior of a user's or item's variance, and of a user's use of levels, counts
-        for. RMSE
+        Ratings that the prior of a user's variance, and of a user's use of levels, counts for. RMSE
         of 20 movies .790, .774, .776 with a variance prior of 10, 50 and infinitely many ratings,
         of 1,000 movies .799, .799, .815.
 
@@ -100,40 +102,16 @@ class PointPrior(NamedTuple):
     mean: Single
 
 
-def upper_products(points: Single) -> Single:
-    """Products of the coordinates of each point: the upper triangle of ``p p'``, row by row.
-
-    Examples
-    --------
-    >>> upper_products(np.array([[2.0, 3.0]], dtype=np.float32))
-    array([[4., 6., 9.]], dtype=float32)
-    """
+def upper_products(points: Points) -> Points:
+    """Products of the coordinates of each point: the upper triangle of ``p p'``, row by row."""
     columns = np.ascontiguousarray(points.T)
-    d, at = len(columns), 0
-    found = np.empty((d * (d + 1) // 2, len(points)), dtype=np.float32)
-    for j in range(d):
-        np.multiply(columns[j:], columns[j], out=found[at : at + d - j])
-        at += d - j
-    return found.T
+    return np.concatenate([columns[j:] * columns[j] for j in range(len(columns))]).T
 
 
-def second_moments(weights: Single, points: Single, products: Single | None) -> Single:
+def second_moments(weights: Points, points: Points, products: Points | None) -> Points:
     """Weighted sums of ``p p'`` over the points, an upper triangle for each row of weights.
 
-    Parameters
-    ----------
-    weights : array (rows, points)
-        The weights.
-    points : array (points, d)
-        The points.
-    products : array (points, d (d + 1) / 2) or None
-        Their products, which pay where there are many rows.
-
-    Examples
-    --------
-    >>> points = np.array([[1.0, 2.0]], dtype=np.float32)
-    >>> second_moments(np.ones((1, 1), np.float32), points, None)
-    array([[1., 2., 4.]], dtype=float32)
+    The products of the points pay where there are many rows.
     """
     if products is not None:
         return np.asarray(weights @ products)
@@ -142,39 +120,26 @@ def second_moments(weights: Single, points: Single, products: Single | None) -> 
 
 
 def diagonal(d: int) -> IntArray:
-    """Positions of the diagonal in an upper triangle.
-
-    Examples
-    --------
-    >>> diagonal(3)
-    array([0, 3, 5])
-    """
+    """Positions of the diagonal in an upper triangle."""
     return np.cumsum([0, *range(d, 1, -1)])
 
 
-def split_bias(other: Single) -> tuple[Single, Single]:
+def split_bias(other: Single, dtype: Any = np.float32) -> tuple[Points, Points]:
     """What the points of one side are multiplied by, and what is added: (1, a) and b."""
-    free = other.copy()
+    free = other.astype(dtype)
     free[:, 0] = 1.0
-    return free, np.ascontiguousarray(other[:, 0])
-
-
-def blocks(rows: int, columns: int, cells: int) -> Iterator[slice]:
-    """Yield slices of rows with about a given number of cells."""
-    step = max(1, cells // max(columns, 1))
-    for start in range(0, rows, step):
-        yield slice(start, min(start + step, rows))
+    return free, other[:, 0].astype(dtype)
 
 
 def choice_half(
-    points: Single,
+    points: Points,
     other: Single,
     grades: Any,
     prior: PointPrior,
     offsets: Single,
     policy: TraitPolicy,
     rng: np.random.Generator | None,
-) -> tuple[Single, FloatArray]:
+) -> tuple[Points, FloatArray]:
     """Take a Newton step from the points of one side, in place; draw around the ends.
 
     Parameters
@@ -192,7 +157,7 @@ def choice_half(
     policy : TraitPolicy
         Tuned numbers.
     rng : Generator, optional
-        None: nothing is drawn.
+        None: nothing is drawn, and all cells are looked at.
 
     Returns
     -------
@@ -201,35 +166,37 @@ def choice_half(
     sums : array (3,)
         Expected numbers of the three grades.
     """
-    free, bias = split_bias(other)
-    noise = np.zeros_like(points)
+    free, bias = split_bias(other, points.dtype)
+    noise: Points = np.zeros_like(points)
     if rng is not None:
         noise = rng.standard_normal(points.shape, dtype=np.float32)
-    gradient = np.asarray(grades @ free, dtype=np.float32) - prior.precision * (points - prior.mean)
-    count = min(len(other), max(1, policy.most_cells // max(len(points), 1)))
-    sampled = None if count == len(other) else rng
+    gradient = np.asarray(grades @ free) - prior.precision * (points - prior.mean)
+    columns = len(other)
+    count = min(columns, max(1, policy.most_cells // max(len(points), 1)))
+    sampled = None if count == columns else rng
     products = None
     if sampled is not None or len(points) > FEW_ROWS:
         products = upper_products(free)
     total = np.zeros(3)
     if sampled is not None:
-        chosen = _chosen_moments(points, free, bias, grades, offsets)
-        total += chosen.sums
-    for rows in blocks(len(points), count if sampled else len(other), policy.block_cells):
+        means, variances, total = _chosen_moments(points, free, bias, grades, offsets)
+    step = max(1, policy.block_cells // (count if sampled else columns))
+    for start in range(0, len(points), step):
+        rows = slice(start, start + step)
         if sampled is None or products is None:
             logits = points[rows] @ free.T
             variance, sums = kernels.grade_moments(logits, bias, offsets)
             slope, bend = logits @ free, second_moments(variance, free, products)
             total += sums
         else:
-            here = np.sort(sampled.choice(len(other), count, replace=False))
+            here = np.sort(sampled.choice(columns, count, replace=False))
             logits = points[rows] @ free[here].T
             variance, sums = kernels.grade_moments(logits, bias[here], offsets)
-            known = grades[rows][:, here].nonzero()  # these are not sampled: all of them count
-            logits[known] = variance[known] = 0.0
-            weight = np.float32(len(other) / count)
-            slope = weight * (logits @ free[here]) + chosen.means[rows] @ free
-            bend = weight * (variance @ products[here]) + chosen.variances[rows] @ products
+            chosen = grades[rows][:, here].nonzero()  # these are not sampled: all of them count
+            logits[chosen] = variance[chosen] = 0.0
+            weight = np.float32(columns / count)
+            slope = weight * (logits @ free[here]) + means[rows] @ free
+            bend = weight * (variance @ products[here]) + variances[rows] @ products
             total += weight * sums
         bend[:, diagonal(points.shape[1])] += prior.precision
         gradient[rows] -= slope
@@ -237,31 +204,22 @@ def choice_half(
     return noise, total
 
 
-class _ChosenMoments(NamedTuple):
-    """Means and variances of grades at the cells that were chosen, as CSR matrices."""
-
-    means: Any
-    variances: Any
-    sums: FloatArray
-
-
 def _chosen_moments(
-    points: Single, free: Single, bias: Single, grades: Any, offsets: Single
-) -> _ChosenMoments:
-    logits = kernels.cell_products(points, free, grades.indptr, grades.indices)[None]
-    variance, sums = kernels.grade_moments(logits, bias[grades.indices], offsets)
-    parts = [(data[0], grades.indices, grades.indptr) for data in (logits, variance)]
-    means, variances = (sparse.csr_array(part, shape=grades.shape) for part in parts)
-    return _ChosenMoments(means, variances, sums)
+    points: Points, free: Points, bias: Points, grades: Any, offsets: Single
+) -> tuple[Any, Any, FloatArray]:
+    """Means and variances of grades at the cells that were chosen, and sums of all grades there."""
+    means = kernels.cell_products(points, free, grades.indptr, grades.indices)[None]
+    variance, sums = kernels.grade_moments(means, bias[grades.indices], offsets)
+    return with_data(grades, means[0]), with_data(grades, variance[0]), sums
 
 
 def rating_half(
     other: Single,
     ratings: Any,
-    cell_precision: Single,
+    cell_precision: Points,
     prior: PointPrior,
     rng: np.random.Generator | None,
-) -> tuple[Single, Single]:
+) -> tuple[Points, Points]:
     """Return means and draws of the points of one side given ratings and the other side.
 
     Parameters
@@ -277,23 +235,17 @@ def rating_half(
     rng : Generator, optional
         None: nothing is drawn.
     """
-    free, bias = split_bias(other)
-    shape = (ratings.shape[0], other.shape[1])
+    free, bias = split_bias(other, ratings.dtype)
+    shape, cells = (ratings.shape[0], other.shape[1]), (ratings.indptr, ratings.indices)
     targets = cell_precision * (ratings.data - bias[ratings.indices])
-    gradient, bend = kernels.cell_sums(
-        targets,
-        cell_precision,
-        free,
-        np.ascontiguousarray(upper_products(free)),
-        ratings.indptr,
-        ratings.indices,
-    )
+    products = np.ascontiguousarray(upper_products(free))
+    gradient, bend = kernels.cell_sums(targets, cell_precision, free, products, *cells)
     gradient += prior.precision * prior.mean
     bend[:, diagonal(shape[1])] += prior.precision
-    noise = np.zeros(shape, dtype=np.float32)
+    noise: Points = np.zeros(shape, dtype=ratings.dtype)
     if rng is not None:
         noise = rng.standard_normal(shape, dtype=np.float32)
-    points = np.zeros(shape, dtype=np.float32)
+    points = np.zeros(shape, dtype=ratings.dtype)
     kernels.newton_draws(points, gradient, bend, noise, np.inf)
     return points, noise
 
@@ -310,59 +262,38 @@ class Side:
         Sums of squares that the estimates of variances start from; NaN for variances of one.
     centered : bool
         Whether the first number has a mean of its own, or of zero.
-    features : array (rows, F), optional
-        What the means of the points depend on.
     """
 
     points: Single
     draws: Single
     least_squares: FloatArray
     centered: bool
-    features: Single | None = None
     prior: PointPrior = field(init=False)
-    weights: Single = field(init=False)
 
     def __post_init__(self) -> None:
         self.update_prior()
 
     def update_prior(self) -> None:
         """Estimate means and precisions of the prior from the draws."""
-        rows, d = self.draws.shape
-        mean = np.zeros(d)
+        mean = np.zeros(self.draws.shape[1])
         if self.centered:
             mean[0] = self.draws[:, 0].mean(dtype=np.float64)
-        rest, means = self.draws - mean, mean
-        self.weights = np.zeros((0, d), dtype=np.float32)
-        if self.features is not None:
-            self.weights = ridge(self.features, rest)
-            moved = self.features @ self.weights
-            rest, means = rest - moved, mean + moved
-        squares = np.einsum("rd,rd->d", rest, rest, dtype=np.float64)
-        estimated = (rows + 2.0) / (squares + self.least_squares)
+        squares = np.square(self.draws - mean).sum(axis=0)
+        estimated = (len(self.draws) + 2.0) / (squares + self.least_squares)
         precision = np.where(np.isnan(self.least_squares), 1.0, estimated)
-        self.prior = PointPrior(precision.astype(np.float32), np.asarray(means, dtype=np.float32))
+        self.prior = PointPrior(precision.astype(np.float32), mean.astype(np.float32))
 
 
-def ridge(features: Single, targets: FloatArray) -> Single:
-    """Regress points on features, with a penalty of one.
-
-    Examples
-    --------
-    >>> ridge(np.ones((3, 1), np.float32), np.ones((3, 1)))
-    array([[0.75]], dtype=float32)
-    """
-    gram = features.T.astype(np.float64) @ features + np.eye(features.shape[1])
-    return np.asarray(np.linalg.solve(gram, features.T @ targets), dtype=np.float32)
+def as_cells(matrix: Any, dtype: Any = np.float32) -> Any:
+    """Return a sparse matrix as a CSR array with positions of 32 bits, as kernels take it."""
+    cells = sparse.csr_array(matrix, dtype=dtype)
+    cells.sort_indices()
+    cells.indices, cells.indptr = (x.astype(np.int32) for x in (cells.indices, cells.indptr))
+    return cells
 
 
-def transpose(cells: Any) -> Any:
-    """Return the transpose of a CSR matrix as one that kernels take."""
-    return as_cells(cells.T)
-
-
-def as_cells(matrix: Any) -> Any:
-    """Return a sparse matrix as a CSR array of single precision with positions of 32 bits."""
-    found = sparse.csr_array(matrix, dtype=np.float32)
-    found.sort_indices()
-    found.indices, found.indptr = (x.astype(np.int32) for x in (found.indices, found.indptr))
-    return found
+def with_data(cells: Any, data: Points) -> Any:
+    """Return cells with other numbers in them."""
+    return as_cells(
+        sparse.csr_array((data, cells.indices, cells.indptr), shape=cells.shape), data.dtype
+    )

@@ -39,9 +39,26 @@ export function askPython(model, questions) {
   return `import rejoint as rj\n\np = ${load(model)}\n${calls}`;
 }
 
+/** The best items for somebody who has given some levels, as text. */
+export function recommendPython(model, levels, count, by) {
+  const { items } = model.doc.recommender;
+  const given = [...levels].map(([n, i]) => `${text(items[n])}: ${model.variables[n].values[i]}`);
+  const load = `rj.load(${text(model.source ?? "model.rejoint")})`;
+  return `import rejoint as rj\n\nmodel = ${load}\nmodel.recommend({${given.join(", ")}}, ${count}, by=${text(by)})\n`;
+}
+
+/** `rejoint recommend` for the same. */
+export function recommendCommand(model, levels, count, by) {
+  const given = [...levels].map(([n, i]) => {
+    const { name, values } = model.variables[n];
+    return `--rated ${shell(`${name}=${values[i]}`)}`;
+  });
+  return ["rejoint recommend", sourceFile(model), ...given, `-k ${count} --by ${by}`].join(" ");
+}
+
 /** The model that answers: of the file of an estimator, its joint. */
 function load(model) {
-  return `rj.load(${text(model.source ?? "model.rejoint")})${model.is_estimator || model.ensemble ? ".pmf_" : ""}`;
+  return `rj.load(${text(model.source ?? "model.rejoint")})${model.doc?.is_estimator || model.ensemble ? ".pmf_" : ""}`;
 }
 
 /** Every variable given the evidence. */

@@ -1,18 +1,21 @@
 // Ratings mode, for models whose variables are items that people rate on one scale: rate a few,
-// see what is expected of the others and which of them go together.
+// see what is expected of the others and which of them go together. A recommender answers as its
+// `recommend` and `bundle` do, any other model by its joint.
 
 import { barChart } from "./chart.js";
-import { bestSet } from "./bundles.js";
+import { answerUser, readRecommender } from "./recommender.js";
 import { classInformation } from "./information.js";
+import { greedySet } from "./bundles.js";
 import { h, replace, select } from "./dom.js";
 import { panel } from "./target.js";
 import { percent } from "./format.js";
-import { python, question } from "./code.js";
+import { python, question, recommendCommand, recommendPython } from "./code.js";
 import { shareBar } from "./share.js";
 import { withPiece } from "./evidence.js";
 
 const LISTED = 12;
 const SIZES = [2, 3, 4, 5];
+const ORDERS = { score: "Score", probability: "Chosen and liked", like: "Liked if chosen", expected: "Rating" };
 
 export class RatingsView {
   static id = "ratings";
@@ -35,6 +38,13 @@ export class RatingsView {
     [this.low, this.high] = [Math.min(...this.scale), Math.max(...this.scale)];
     // The levels that count as liking: the upper third of the scale or so.
     this.liked = this.scale.map((value) => value >= this.low + 0.7 * (this.high - this.low) - 1e-9);
+    const plain = app.model.doc.recommender;
+    this.recommender = plain ? readRecommender(plain, this.scale) : null;
+    if (plain) {
+      this.prior = answerUser(this.recommender, new Map());
+      this.query = null; // questions are answered by the joint of anybody's ratings
+      this.command = () => recommendCommand(app.model, this.levels, LISTED, this.order);
+    }
     this.search = h("input", {
       type: "search",
       placeholder: "Name of an item",
@@ -88,6 +98,9 @@ export class RatingsView {
       this.rate,
       rated.length ? h("p", { class: "note", text: "Rated; press again to remove." }) : null,
       rated.map((n) => this.item(n)),
+      this.recommender && this.levels.size < rated.length
+        ? h("p", { class: "note", text: "Evidence that leaves several ratings of an item is not used here." })
+        : null,
       h("p", {
         class: "note",
         text: this.sought ? `${offered.length || "No"} found` : "Most informative to rate next.",
@@ -133,19 +146,44 @@ export class RatingsView {
     return bars.reduce((sum, p, i) => sum + p * this.scale[i], 0);
   }
 
-  /** Items that are not rated, by the rating to be expected. */
+  /** The levels that were given, by item: evidence of several levels is no rating. */
+  get levels() {
+    const rated = [...this.app.evidence].filter(([, { kind, levels }]) => kind === "in" && levels.length === 1);
+    return new Map(rated.map(([n, { levels }]) => [n, levels[0]]));
+  }
+
+  /** What the recommender answers, worked out once for each evidence. */
+  get answer() {
+    if (this.answered !== this.app.evidence) {
+      this.answered = this.app.evidence;
+      this.answers = this.levels.size ? answerUser(this.recommender, this.levels) : this.prior;
+    }
+    return this.answers;
+  }
+
+  get order() {
+    const asked = this.app.get("by", "score");
+    return this.recommender ? (ORDERS[asked] ? asked : "score") : "expected";
+  }
+
+  /** Items that are not rated, the best first. */
   expected() {
-    const { app } = this;
+    const { app, order } = this;
     const open = [...app.model.variables.keys()].filter((n) => !app.evidence.has(n));
-    return open
-      .map((n) => ({
-        n,
-        label: app.model.variables[n].name,
-        before: this.mean(app.before(n)),
-        after: this.mean(app.after(n)),
-        like: app.after(n).reduce((sum, p, i) => (this.liked[i] ? sum + p : sum), 0),
-      }))
-      .sort((a, b) => b.after - a.after || a.n - b.n);
+    const rows = open.map((n) => ({ n, label: app.model.variables[n].name, ...this.figures(n) }));
+    return rows.sort((a, b) => b[order] - a[order] || a.n - b.n);
+  }
+
+  figures(n) {
+    if (this.recommender) {
+      const { expected, like, choice, chosen, liked } = this.answer;
+      const both = chosen.reduce((sum, shares, k) => sum + shares[n] * liked[k][n], 0) / chosen.length;
+      const figures = { score: choice[n] * Math.sqrt(like[n]), probability: both, expected: expected[n] };
+      return { ...figures, before: this.prior.expected[n], after: expected[n], like: like[n] };
+    }
+    const [before, bars] = [this.mean(this.app.before(n)), this.app.after(n)];
+    const [after, like] = [this.mean(bars), bars.reduce((sum, p, i) => (this.liked[i] ? sum + p : sum), 0)];
+    return { before, after, expected: after, like };
   }
 
   predictions() {
@@ -167,8 +205,12 @@ export class RatingsView {
         h("span", { class: "number move", text: `liked ${percent(row.like, 0)}` }),
       );
     };
+    const orders = select("Order", Object.entries(ORDERS), this.order, (by) =>
+      this.app.set("by", by === "score" ? null : by),
+    );
     return panel(
-      "Expected ratings",
+      this.recommender ? "Recommended" : "Expected ratings",
+      this.recommender ? orders : null,
       h("p", {
         class: "note",
         text: `On the scale ${this.low} to ${this.high}; change relative to no ratings.`,
@@ -194,13 +236,13 @@ export class RatingsView {
     );
     if (open.length < this.size)
       return panel("Liked together", choice, h("p", { class: "note", text: "Too few items are left." }));
-    const found = bestSet(
-      app.beliefs.state.classes,
-      open.map((n) => this.likes(n)),
-      this.size,
-    );
+    const likes = open.map((n) => this.likes(n));
+    const count = likes[0].length;
+    const classes = this.recommender ? new Float64Array(count).fill(1 / count) : app.beliefs.state.classes;
+    const found = greedySet(classes, likes, this.size);
     const least = this.scale.find((_, i) => this.liked[i]);
-    const words = `${percent(found.probability)} that all are rated ${least} or more${found.exact ? "" : " (the best found)"}.`;
+    const what = this.recommender ? "chosen and rated" : "rated";
+    const words = `${percent(found.probability)} that all are ${what} ${least} or more.`;
     return panel(
       "Liked together",
       choice,
@@ -213,8 +255,10 @@ export class RatingsView {
     );
   }
 
-  /** Probability that an item is liked, class by class. */
+  /** Probability that an item is liked, of a recommender chosen and liked, class by class. */
   likes(n) {
+    if (this.recommender)
+      return Float64Array.from(this.answer.liked, (liked, k) => this.answer.chosen[k][n] * liked[n]);
     const { factors, rank } = this.app.model.mixture;
     const out = new Float64Array(rank);
     this.liked.forEach((liked, i) => {
@@ -250,6 +294,7 @@ export class RatingsView {
   }
 
   python() {
+    if (this.recommender) return recommendPython(this.app.model, this.levels, LISTED, this.order);
     const open = this.expected()
       .slice(0, 30)
       .map((row) => JSON.stringify(row.label));
