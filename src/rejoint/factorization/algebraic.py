@@ -28,6 +28,7 @@ from rejoint.factorization.admm import weights_update
 from rejoint.factorization.problem import TableProblem
 from rejoint.kernels import project_columns
 from rejoint.model import Model
+from rejoint.queries.tables import khatri_rao
 from rejoint.solver.solver import Limits
 
 Block = tuple[int, ...]
@@ -343,21 +344,14 @@ def complete_groups(
     The rows of ``pinv(A_1) T`` are ``w_f a_2f o a_3f``; summed over one group's rows they give
     the other's.
     """
-    stacked = np.vstack([product_of(known, block) for block in groups.first])
+    one = np.ones(next(iter(known.values())).shape[1])
+    stacked = np.vstack([khatri_rao([known[n] for n in block], one) for block in groups.first])
     rest = np.linalg.lstsq(stacked, tensor.reshape(len(tensor), -1), rcond=None)[0]
     rest = rest.reshape(-1, *tensor.shape[1:])
     known = known | read_factors(problem, groups.second, rest.sum(axis=2).T)
     known = known | read_factors(problem, groups.third, rest.sum(axis=1).T)
     mass = rest.sum(axis=(1, 2)) / (len(groups.second) * len(groups.third))
     return known, project_columns(mass[:, None])[:, 0]
-
-
-def product_of(known: Known, block: Block | list[int]) -> FloatArray:
-    """Khatri-Rao product of the known factors of some variables."""
-    product = known[block[0]]
-    for n in block[1:]:
-        product = (product[:, None] * known[n][None]).reshape(-1, product.shape[-1])
-    return product
 
 
 def attach_rest(subtables: Subtables, known: Known, weights: FloatArray) -> None:
@@ -386,7 +380,7 @@ def solve_one(
         others = [m for m in subset if m in known][:3]
         if others:
             sides.append(subtables.table([n, *others]).reshape(problem.levels[n], -1))
-            designs.append(product_of(known, others) * weights)
+            designs.append(khatri_rao([known[m] for m in others], weights))
     if not designs:
         return -1, np.full((problem.levels[n], rank), 1.0 / problem.levels[n])
     found = np.linalg.lstsq(np.vstack(designs), np.hstack(sides).T, rcond=1e-10)

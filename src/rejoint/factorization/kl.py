@@ -24,12 +24,13 @@ from rejoint.factorization.newton import (
     descend,
     information,
     lift_zeros,
-    pull,
     pull_both,
     softmax,
+    softmax_pullback,
     solve_directly,
 )
 from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.table_policy import POLICY
 from rejoint.model import Layout, Model
 from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.solver import Limits
@@ -76,13 +77,6 @@ def logarithms(model: Model) -> FloatArray:
     return np.log(np.maximum(model.stacked, TINY))
 
 
-#: A probability below this may have been given up too early.
-LOST = 1e-5
-
-#: No probability is lifted beyond this at once.
-LIFT_LIMIT = 0.1
-
-
 #: The Fisher information at a state, computed when it is first asked for.
 Curvature = Callable[[], FloatArray]
 
@@ -91,7 +85,7 @@ def score(problem: TableProblem, state: KlState, curvature: Curvature) -> KlStat
     """One step with the Fisher information that lowers the objective, if there is one."""
     model = state.model
     matrix = pull_both(model, curvature())
-    slope = -pull(model, state.ascent).ravel()
+    slope = -softmax_pullback(model, state.ascent).ravel()
     size, start = float(np.diag(matrix).max()), logarithms(model)
 
     def attempt(damping: float) -> tuple[KlState, float]:
@@ -128,19 +122,12 @@ def lost_room(problem: TableProblem, state: KlState, curvature: Curvature) -> Fl
     """
     stacked = state.model.stacked
     level = column_sums(problem.layout, stacked * state.ascent)
-    lost = (stacked < LOST) & (state.ascent > (1 + 1e-6) * level)
+    lost = (stacked < POLICY.lost) & (state.ascent > (1 + 1e-6) * level)
     if not lost.any():
         return np.zeros_like(stacked)
     step = (state.ascent - level) / np.maximum(np.einsum("ifif->if", curvature()), TINY)
-    near = lost & (stacked < LIFT_LIMIT * step)
-    return np.where(near, np.minimum(step, LIFT_LIMIT), 0.0)
-
-
-#: EM crawls when a step lowers the objective by less than this share of it.
-CRAWL = 0.03
-
-#: Anderson mixing moves a probability by no more than this factor, up or down.
-REACH = 100.0
+    near = lost & (stacked < POLICY.lift_limit * step)
+    return np.where(near, np.minimum(step, POLICY.lift_limit), 0.0)
 
 
 @dataclass(frozen=True)
@@ -192,7 +179,7 @@ class Kl:
         if not moved.objective < state.objective:
             return state  # rounding is all that is left
         moved = replace(moved, before=before, after=after, damping=state.damping)
-        slow = state.objective - moved.objective < CRAWL * state.objective
+        slow = state.objective - moved.objective < POLICY.crawl * state.objective
         if not slow or moved.ascent.size > self.dense_limit:
             return moved
         curvature = cache(partial(information, problem, moved.model))
@@ -208,5 +195,5 @@ def mix_steps(update: Model, before: Sequence[FloatArray], after: Sequence[Float
     if mix is None:
         return update
     move = -np.tensordot(mix, np.diff(np.stack(after), axis=0), 1)
-    reach = np.log(REACH)
+    reach = np.log(POLICY.reach)
     return normalize(update.layout, update.stacked * np.exp(np.clip(move, -reach, reach)))

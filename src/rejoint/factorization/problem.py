@@ -6,7 +6,7 @@ objective ``1/2 sum_S omega_S || X_S - [w; A_n, n in S] ||^2`` (omega = 1 in the
 
 * ``V_n = sum_S omega_S X_S x_{m != n} A_m``, a sum of MTTKRPs, here one stacked matrix product
   (see ``unfolding``);
-* ``G_n = sum_S omega_S prod_{m != n} A_m^T A_m`` (see ``grams``);
+* ``G_n = sum_S omega_S prod_{m != n} A_m^T A_m`` (see ``gram_sums``);
 * the residuals, computed directly: ``|X|^2/2 - v w + w G w/2`` loses all digits near 1e-8.
 
 A moment is ``<u_a o u_b o ..., Xhat> = b`` with unit vectors ``u``. In an alternating update it
@@ -25,18 +25,16 @@ import numpy as np
 
 from rejoint import kernels
 from rejoint.arrays import FloatArray, sum_to
-from rejoint.factorization import unfolding
+from rejoint.factorization import gram_sums
+from rejoint.factorization.gram_sums import Family, gram_stack
 from rejoint.factorization.loss import SQUARES, Loss
-from rejoint.factorization.unfolding import Columns, Family, Rows, Slabs, Unfolding
+from rejoint.factorization.table_policy import POLICY
+from rejoint.factorization.unfolding import FlatTables, khatri_rao, pad
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, remark
 from rejoint.model import Layout, Model
 from rejoint.solver.checkpoint import digest
 from rejoint.text import cite, plural, show
-
-#: Objective, as a share of the tables' own sum of squares, above which ``|X|^2/2 - v w + w G w/2``
-#: is good enough: rounding takes at most 1e-10 of it then.
-ROUGH_SHARE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -150,15 +148,31 @@ class TableProblem:
         return kernels.pack_triples([self.tables[i] for i in order], self.levels)
 
     @cached_property
-    def unfoldings(self) -> tuple[tuple[Unfolding, ...], ...]:
-        """For each variable the tables that contain it, unfolded and set side by side."""
-        return tuple(unfold(self, n) for n in range(len(self.levels)))
+    def cells(self) -> FlatTables:
+        """Where the cells of the tables stand in a flat vector."""
+        return FlatTables(self.layout, self.subsets)
+
+    @cached_property
+    def flat(self) -> FloatArray:
+        """The tables, flat."""
+        return np.concatenate([np.zeros(0), *(table.ravel() for table in self.tables)])
+
+    @cached_property
+    def cell_weight(self) -> FloatArray:
+        """The weight of each cell."""
+        return np.repeat(self.weight, np.diff(self.cells.starts))
+
+    @cached_property
+    def unfolded(self) -> tuple[FloatArray, ...]:
+        """For each variable the weighted tables that contain it, side by side, (I_n, C)."""
+        weighted = self.flat * self.cell_weight
+        return tuple(weighted[part.places] for part in self.cells.unfoldings)
 
     def under(self, loss: Loss) -> "TableProblem":
         """The same tables under another loss; their layout is shared."""
         if loss is self.loss:
             return self
-        _ = self.unfoldings  # made once for both
+        _ = self.cells.unfoldings  # made once for both
         other = copy(self)
         object.__setattr__(other, "loss", loss)
         return other
@@ -173,12 +187,9 @@ class TableProblem:
 
     def value(self, model: Model) -> float:
         """What is minimized: the weighted loss, computed from the tables themselves."""
-        weights, factors, total = model.weights, model.factors, 0.0
-        for n, parts in enumerate(self.unfoldings):
-            scaled = factors[self.layout.rows(n)] * weights
-            total += sum(part.value(self.loss, scaled, factors) for part in parts)
+        total = self.loss.value(self.flat, self.cells.of_model(model), self.cell_weight)
         for moments in self.moments:
-            gap = moments.gaps(weights, factors)
+            gap = moments.gaps(model.weights, model.factors)
             total += 0.5 * float(moments.family.weight @ gap**2)
         return total
 
@@ -188,7 +199,7 @@ class TableProblem:
             value = 0.5 * self.scale + kernels.triples_value(
                 self.packed, self.levels, float(self.weight[0]), model.weights, model.factors
             )
-            if value > ROUGH_SHARE * self.scale:
+            if value > POLICY.rough_share * self.scale:
                 return float(value)
         return self.value(model)
 
@@ -198,15 +209,11 @@ class TableProblem:
         Near a perfect fit ``V - G A`` is the difference of two large numbers; this is not.
         """
         weights, factors = model.weights, model.factors
-        total, slope = 0.0, np.zeros((1 + len(factors), len(weights)))
-        for n, parts in enumerate(self.unfoldings):
-            rows = self.layout.rows(n)
-            for part in parts:
-                value, pulled = part.slope(self.loss, factors[rows] * weights, factors)
-                total += value
-                slope[1:][rows] += weights * pulled
-                # A table of order d comes up d times, once for each of its variables.
-                slope[0] += np.sum(pulled * factors[rows], axis=0) / part.order
+        tables = self.cells.of_model(model)
+        total = self.loss.value(self.flat, tables, self.cell_weight)
+        slopes = self.loss.slope(self.flat, tables) * self.cell_weight
+        head, body = self.cells.contract(model, slopes)
+        slope = np.vstack([head, weights * body])
         for moments in self.moments:
             gap = moments.gaps(weights, factors)
             push = moments.family.weight * gap
@@ -229,7 +236,7 @@ class TableVisit:
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
         """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
         problem = self.problem
-        gram = unfolding.factor_gram(problem.families, self.products, n)
+        gram = gram_sums.factor_gram(problem.families, self.products, n)
         target = mttkrp(problem, self.factors, n)
         for moments in problem.moments:
             more, pulled = self._factor_pull(moments, n)
@@ -244,13 +251,13 @@ class TableVisit:
     def weights_normal(self) -> tuple[FloatArray, FloatArray]:
         """``G`` (F, F) and ``v`` (F,) of the weights."""
         problem = self.problem
-        gram = unfolding.weights_gram(problem.families, self.products)
+        gram = gram_sums.weights_gram(problem.families, self.products)
         target = np.zeros_like(self.weights)
         for n in range(len(problem.levels)):
             mine = mttkrp(problem, self.factors, n, owned=True)
             target += np.sum(mine * self.factors[problem.layout.rows(n)], axis=0)
         for moments in problem.moments:
-            more = unfolding.weights_gram([moments.family], self.products)
+            more = gram_sums.weights_gram([moments.family], self.products)
             push = moments.family.weight * moments.gaps(self.weights, self.factors)
             gram = gram + more
             target += push @ np.prod(moments.projections(self.factors), axis=1)
@@ -260,7 +267,7 @@ class TableVisit:
     def _factor_pull(self, moments: Moments, n: int) -> tuple[FloatArray, FloatArray]:
         """What moments add to ``G_n`` and ``V_n``."""
         rows = self.problem.layout.rows(n)
-        gram = unfolding.factor_gram([moments.family], self.products, n)
+        gram = gram_sums.factor_gram([moments.family], self.products, n)
         sides = moments.projections(self.factors)
         push = moments.family.weight * moments.gaps(self.weights, self.factors)
         pulled = (self.factors[rows] * self.weights) @ gram
@@ -271,73 +278,13 @@ class TableVisit:
         return gram, pulled
 
 
-def gram_stack(layout: Layout, factors: FloatArray) -> FloatArray:
-    """``A_n^T A_n`` for every variable, (N, F, F)."""
-    return np.stack([a.T @ a for a in layout.split(factors)])
-
-
 def mttkrp(
     problem: TableProblem, factors: FloatArray, n: int, *, owned: bool = False
 ) -> FloatArray:
     """``V_n`` without the weights ``w``: (I_n, F). ``owned``: only tables that start with ``n``."""
-    total = np.zeros((problem.levels[n], factors.shape[1]))
-    for part in problem.unfoldings[n]:
-        total += part.contract(factors, owned)
-    return total
-
-
-def cell_rows(problem: TableProblem, subset: Sequence[int]) -> Rows:
-    """Stacked rows (d, cells) of the cells of a table over ``subset``, in C order."""
-    shape = [problem.levels[n] for n in subset]
-    grid = np.indices(shape, dtype=np.intp).reshape(len(subset), int(np.prod(shape)))
-    return grid + problem.layout.offsets[list(subset)][:, None]
-
-
-def unfold(problem: TableProblem, n: int) -> tuple[Unfolding, ...]:
-    """Lay out the tables that contain ``n``, order by order."""
-    parts: list[Unfolding] = []
-    for family in problem.families:
-        mine = [i for i in problem.tables_with[n] if len(problem.subsets[i]) == family.order]
-        if family.order == 3 and family.complete and is_dense(problem):
-            parts.append(as_slabs(problem, n, mine, float(family.weight[0])))
-        elif mine:
-            parts.append(as_columns(problem, n, mine))
-    return tuple(parts)
-
-
-def is_dense(problem: TableProblem) -> bool:
-    """Whether all triples pay as slabs: enough variables, and at most a gigabyte in all."""
-    return len(problem.levels) >= 8 and 8 * problem.layout.size**3 <= 2**30
-
-
-def as_columns(problem: TableProblem, n: int, tables: list[int]) -> Columns:
-    """Unfold tables along ``n`` and set them side by side, owned ones first."""
-    tables = sorted(tables, key=lambda i: problem.subsets[i][0] != n)
-    sides, rows, first = [], [], 0
-    for i in tables:
-        subset = problem.subsets[i]
-        table = np.moveaxis(problem.tables[i], subset.index(n), 0)
-        sides.append(table.reshape(problem.levels[n], -1))
-        rows.append(cell_rows(problem, [m for m in subset if m != n]))
-        first += sides[-1].shape[1] if subset[0] == n else 0
-    return Columns(
-        np.ascontiguousarray(np.concatenate(sides, axis=1)),
-        np.ascontiguousarray(np.concatenate(rows, axis=1)),
-        np.repeat(problem.weight[tables], [side.shape[1] for side in sides]),
-        first,
-    )
-
-
-def as_slabs(problem: TableProblem, n: int, tables: list[int], weight: float) -> Slabs:
-    """Set triples with ``n`` into one tensor over all pairs of the other variables."""
-    size = problem.layout.size
-    tensor, mask = np.zeros((problem.levels[n], size, size)), np.zeros((size, size))
-    for i in tables:
-        subset = problem.subsets[i]
-        rows, columns = (problem.layout.rows(m) for m in subset if m != n)
-        tensor[:, rows, columns] = np.moveaxis(problem.tables[i], subset.index(n), 0)
-        mask[rows, columns] = 1.0
-    return Slabs(tensor, mask, weight, int(problem.layout.offsets[n + 1]))
+    part, padded = problem.cells.unfoldings[n], pad(factors)
+    columns = slice(part.owned if owned else None)
+    return problem.unfolded[n][:, columns] @ khatri_rao(padded, part.rows[:, columns])
 
 
 def make_problem(marginals: Marginals, weighting: str, loss: Loss = SQUARES) -> TableProblem:
