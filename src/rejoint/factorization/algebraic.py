@@ -26,6 +26,7 @@ import numpy as np
 from rejoint.arrays import FloatArray, parts_of, sum_to
 from rejoint.factorization.admm import weights_update
 from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.table_policy import POLICY
 from rejoint.kernels import project_columns
 from rejoint.model import Model
 from rejoint.queries.tables import khatri_rao
@@ -53,7 +54,7 @@ class Subtables:
 
     def __init__(self, problem: TableProblem) -> None:
         self.problem = problem
-        self.best: dict[bool, ModeBlocks | None] = {}
+        self.best: dict[bool, ModeBlocks] = {}
         self.owner: dict[frozenset[int], int] = {}
         for i, subset in enumerate(problem.subsets):
             for part in parts_of(subset, 4):
@@ -74,9 +75,7 @@ class Subtables:
         """The partition that carries the largest rank, of all that were tried."""
         if pairs not in self.best:
             self.best[pairs] = search_groups(self, pairs)
-        found = self.best[pairs]
-        assert found is not None
-        return found
+        return self.best[pairs]
 
     def largest_rank(self, *, pairs: bool) -> int:
         """Largest rank that a partition carries; 0 if there is no table for one."""
@@ -93,21 +92,6 @@ def stacked_rank(levels: Sequence[int], variables: Sequence[int], pairs: bool) -
     return rank + sum(a * b for a, b in combinations(free, 2)) if pairs else rank
 
 
-def draw_groups(
-    subtables: Subtables, rank: int, rng: np.random.Generator, *, pairs: bool, limit: int = 120
-) -> ModeBlocks:
-    """Grow three groups from a random seed, so that the first two can carry ``rank`` if possible.
-
-    How far the first two grow beyond ``rank`` is drawn too: with noisy tables it is not known
-    beforehand whether longer sides or more slabs help. ``limit`` bounds the rows of a stacked
-    mode; what is left out is added by least squares.
-    """
-    levels = subtables.problem.levels
-    order = [int(n) for n in rng.permutation(len(levels)) if levels[n] > 1]
-    slack = float(rng.choice([1.0, 1.5, np.inf]))
-    return grow_groups(subtables, rank, order, slack, pairs=pairs, limit=limit)
-
-
 def grow_groups(
     subtables: Subtables,
     rank: int,
@@ -115,9 +99,11 @@ def grow_groups(
     slack: float,
     *,
     pairs: bool,
-    limit: int = 120,
 ) -> ModeBlocks:
-    """Put variables, in order, into the weaker of the first two groups, else into the third."""
+    """Put variables, in order, into the weaker of the first two groups, else into the third.
+
+    The rows of a stacked mode are bounded; what is left out is added by least squares.
+    """
     levels = subtables.problem.levels
     groups = find_seed(subtables, order, pairs)
     first, second, third = groups
@@ -129,7 +115,9 @@ def grow_groups(
         wanted = [group for size, group in sorted(sides, key=lambda s: s[0]) if size < slack * rank]
         for group in [*wanted, third]:
             rows = sum(levels[m] for m in group) + levels[n]
-            if rows <= max(limit, 2 * rank) and joins(subtables, n, group, groups, pairs):
+            if rows <= max(POLICY.mode_rows, 2 * rank) and joins(
+                subtables, n, group, groups, pairs
+            ):
                 group.append(n)
                 break
     heads = combinations(sorted(first), 2) if pairs else ((n,) for n in first)
@@ -177,7 +165,7 @@ def search_groups(subtables: Subtables, pairs: bool) -> ModeBlocks:
     rng = np.random.default_rng(0)
     usable = [n for n in range(len(levels)) if levels[n] > 1]
     down = sorted(usable, key=lambda n: -levels[n])
-    orders = [rng.permutation(usable).tolist() for _ in range(100 if len(usable) < 20 else 20)]
+    orders = [rng.permutation(usable).tolist() for _ in range(POLICY.tried_orders)]
     for third in down[:50]:
         # Large variables first into the weaker side balance the two; pairs need few of them.
         rest = [n for n in down if n != third]
@@ -257,7 +245,11 @@ class Algebraic:
         """Solve for one random partition; keep the model if it fits better."""
         rank = state.model.rank
         pairs = state.subtables.largest_rank(pairs=False) < rank
-        groups = draw_groups(state.subtables, rank, state.rng, pairs=pairs)
+        usable = [n for n, size in enumerate(problem.levels) if size > 1]
+        order = state.rng.permutation(usable).tolist()
+        # With noisy tables it is not known whether longer sides or more slabs help.
+        slack = float(state.rng.choice([1.0, 1.5, np.inf]))
+        groups = grow_groups(state.subtables, rank, order, slack, pairs=pairs)
         if carried_rank(problem.levels, groups) < rank:
             groups = state.subtables.best_groups(pairs=pairs)
         for model in self.solve(state.subtables, groups, rank, state.rng):
@@ -363,10 +355,8 @@ def attach_rest(subtables: Subtables, known: Known, weights: FloatArray) -> None
     problem = subtables.problem
     while missing := [n for n in range(len(problem.levels)) if n not in known]:
         solved = {n: solve_one(subtables, known, weights, n) for n in missing}
-        rank = max(found[0] for found in solved.values())
-        for n, (reached, factor) in solved.items():
-            if reached == rank:
-                known[n] = factor
+        rank = max(reached for reached, _ in solved.values())
+        known |= {n: factor for n, (reached, factor) in solved.items() if reached == rank}
 
 
 def solve_one(
@@ -383,8 +373,8 @@ def solve_one(
             designs.append(khatri_rao([known[m] for m in others], weights))
     if not designs:
         return -1, np.full((problem.levels[n], rank), 1.0 / problem.levels[n])
-    found = np.linalg.lstsq(np.vstack(designs), np.hstack(sides).T, rcond=1e-10)
-    return int(found[2]), project_columns(np.asarray(found[0].T, dtype=np.float64))
+    factor, _, reached, _ = np.linalg.lstsq(np.vstack(designs), np.hstack(sides).T, rcond=1e-10)
+    return int(reached), project_columns(np.asarray(factor.T, dtype=np.float64))
 
 
 def polish_weights(problem: TableProblem, known: Known, weights: FloatArray) -> Model:

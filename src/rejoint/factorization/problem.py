@@ -58,13 +58,12 @@ class Moments:
     def slopes(self, weights: FloatArray, factors: FloatArray) -> FloatArray:
         """Derivatives of ``<u, Xhat>`` in weights and factors, (K, 1 + L, F)."""
         sides = self.projections(factors)
-        found = np.empty((len(sides), 1 + len(factors), len(weights)))
-        found[:, 0] = np.prod(sides, axis=1)
-        found[:, 1:] = 0.0
+        slopes = np.zeros((len(sides), 1 + len(factors), len(weights)))
+        slopes[:, 0] = np.prod(sides, axis=1)
         for slot in range(self.family.order):
             others = np.prod(np.delete(sides, slot, axis=1), axis=1) * weights
-            found[:, 1:] += self.vectors[:, slot, :, None] * others[:, None, :]
-        return found
+            slopes[:, 1:] += self.vectors[:, slot, :, None] * others[:, None, :]
+        return slopes
 
 
 @dataclass(frozen=True)
@@ -132,11 +131,10 @@ class TableProblem:
     @cached_property
     def tables_with(self) -> tuple[tuple[int, ...], ...]:
         """For each variable, which tables contain it."""
-        found: list[list[int]] = [[] for _ in self.levels]
-        for i, subset in enumerate(self.subsets):
-            for n in subset:
-                found[n].append(i)
-        return tuple(map(tuple, found))
+        subsets = list(enumerate(self.subsets))
+        return tuple(
+            tuple(i for i, subset in subsets if n in subset) for n in range(len(self.levels))
+        )
 
     @cached_property
     def packed(self) -> FloatArray | None:
@@ -235,12 +233,14 @@ class TableVisit:
 
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
         """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
-        problem = self.problem
+        problem, rows = self.problem, self.problem.layout.rows(n)
         gram = gram_sums.factor_gram(problem.families, self.products, n)
         target = mttkrp(problem, self.factors, n)
         for moments in problem.moments:
-            more, pulled = self._factor_pull(moments, n)
-            gram, target = gram + more, target + pulled
+            more = gram_sums.factor_gram([moments.family], self.products, n)
+            gram = gram + more
+            target = target + (self.factors[rows] * self.weights) @ more
+            target += self._push(moments)[1:][rows]
         return gram, target
 
     def note_change(self, n: int) -> None:
@@ -258,24 +258,15 @@ class TableVisit:
             target += np.sum(mine * self.factors[problem.layout.rows(n)], axis=0)
         for moments in problem.moments:
             more = gram_sums.weights_gram([moments.family], self.products)
-            push = moments.family.weight * moments.gaps(self.weights, self.factors)
             gram = gram + more
-            target += push @ np.prod(moments.projections(self.factors), axis=1)
-            target += more @ self.weights
+            target += self._push(moments)[0] + more @ self.weights
         return gram, target
 
-    def _factor_pull(self, moments: Moments, n: int) -> tuple[FloatArray, FloatArray]:
-        """What moments add to ``G_n`` and ``V_n``."""
-        rows = self.problem.layout.rows(n)
-        gram = gram_sums.factor_gram([moments.family], self.products, n)
-        sides = moments.projections(self.factors)
-        push = moments.family.weight * moments.gaps(self.weights, self.factors)
-        pulled = (self.factors[rows] * self.weights) @ gram
-        for slot in range(moments.family.order):
-            mine = np.flatnonzero(moments.family.members[:, slot] == n)
-            others = np.prod(np.delete(sides[mine], slot, axis=1), axis=1)
-            pulled += moments.vectors[mine, slot, rows].T @ (push[mine, None] * others)
-        return gram, pulled
+    def _push(self, moments: Moments) -> FloatArray:
+        """What the gaps of moments ask of weights and factors, (1 + L, F), without the weights."""
+        gaps = moments.family.weight * moments.gaps(self.weights, self.factors)
+        slopes = moments.slopes(np.ones_like(self.weights), self.factors)
+        return np.asarray(np.tensordot(gaps, slopes, 1))
 
 
 def mttkrp(
@@ -370,7 +361,7 @@ def expected_noise(marginals: Marginals, weight: FloatArray) -> float:
 def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
     """The moments by order, on the stacked levels, each scaled to unit vectors."""
     layout = Layout(tuple(marginals.domain.shape))
-    groups: dict[int, list[tuple[tuple[int, ...], FloatArray, float]]] = {}
+    families: dict[int, list[tuple[tuple[int, ...], FloatArray, float]]] = {}
     for moment in marginals.moments:
         order = len(moment.variables)
         vectors, size = np.zeros((order, layout.size)), 1.0
@@ -379,35 +370,26 @@ def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
             size *= length
             vectors[slot, layout.rows(n)] = vector / (length or 1.0)
         if size > 0:  # a vector of zeros says nothing
-            groups.setdefault(order, []).append((moment.variables, vectors, moment.value / size))
-    found = []
-    for _, group in sorted(groups.items()):
-        members = np.array([g[0] for g in group], dtype=np.intp)
-        family = Family(members, np.ones(len(group)), complete=False)
-        vectors = np.stack([g[1] for g in group])
-        found.append(Moments(family, vectors, np.array([g[2] for g in group])))
-    return tuple(found)
+            entry = (moment.variables, vectors, moment.value / size)
+            families.setdefault(order, []).append(entry)
+    moments = []
+    for _, entries in sorted(families.items()):
+        members, stacked, values = zip(*entries, strict=True)
+        family = Family(np.array(members, np.intp), np.ones(len(entries)), complete=False)
+        moments.append(Moments(family, np.stack(stacked), np.array(values)))
+    return tuple(moments)
 
 
 def remark_on_islands(marginals: Marginals) -> None:
     """Remark on groups of variables that share no table: nothing links them."""
-    island = list(range(len(marginals.domain)))
-
-    def root(n: int) -> int:
-        while island[n] != n:
-            n = island[n]
-        return n
-
-    links = [*marginals.index_subsets, *(m.variables for m in marginals.moments)]
-    for subset in links:
-        for n in subset[1:]:
-            island[root(n)] = root(subset[0])
-    groups: dict[int, list[str]] = {}
-    for n, name in enumerate(marginals.domain.names):
-        groups.setdefault(root(n), []).append(name)
+    names = marginals.domain.names
+    groups = [{n} for n in range(len(names))]
+    for subset in [*marginals.index_subsets, *(m.variables for m in marginals.moments)]:
+        linked = [group for group in groups if group & set(subset)]
+        groups = [group for group in groups if group not in linked] + [set().union(*linked)]
     if len(groups) > 1:
-        short = (g[:4] + ["..."] * (len(g) > 4) for g in groups.values())
-        parts = "; ".join(", ".join(g) for g in short)
+        listed = [[names[n] for n in sorted(group)] for group in sorted(groups, key=min)]
+        parts = "; ".join(", ".join(g[:4] + ["..."] * (len(g) > 4)) for g in listed)
         remark(
             f"The tables fall into {plural(len(groups), 'group')} of variables with no table in "
             f"common ({parts}): they cannot say how variables of different groups depend on each "
@@ -417,11 +399,11 @@ def remark_on_islands(marginals: Marginals) -> None:
 
 def own_shares(problem: TableProblem) -> list[FloatArray]:
     """One-variable shares, each from the first table that holds the variable; else uniform."""
-    found = [np.full(size, 1.0 / size) for size in problem.levels]
+    shares = [np.full(size, 1.0 / size) for size in problem.levels]
     for subset, table in zip(reversed(problem.subsets), reversed(problem.tables), strict=True):
         for n in subset:
-            found[n] = sum_to(table, subset, (n,))
-    return found
+            shares[n] = sum_to(table, subset, (n,))
+    return shares
 
 
 def random_model(problem: TableProblem, rank: int, rng: np.random.Generator) -> Model:

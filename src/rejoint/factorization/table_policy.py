@@ -302,7 +302,7 @@ class TablePolicy:
 
     #: Rows of a stacked mode of the algebraic solver, and orders of variables that are tried.
     mode_rows: int = 120
-    tried_orders: int = 100
+    tried_orders: int = 50
 
     #: Triples beyond which a random cover of the variables stands for all, where a model is
     #: reduced; cells up to which the whole joint is fitted, too; and starts of a fresh fit.
