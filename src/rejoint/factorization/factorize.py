@@ -54,6 +54,7 @@ from rejoint.factorization.table_goals import (
     soft_goals,
 )
 from rejoint.factorization.table_policy import POLICY
+from rejoint.factorization.unfolding import FlatTables
 from rejoint.identifiability.assessment import assess_tables
 from rejoint.identifiability.certificate import certificate_of
 from rejoint.marginals.compare import SAME, expected_distance
@@ -436,7 +437,7 @@ def _as_result(reading: Interpretation, choice: str, unit: str, done: Run) -> Fi
         pmf,
         [done],
         _describe_fit(reading, done, pmf),
-        best=replace(done, error=_relative_error(reading.tables, pmf), residual=float("nan")),
+        best=replace(done, error=_relative_error(reading.tables, done, pmf), residual=float("nan")),
         unit=unit,
         misfits={fit.names: fit.distance for fit in reading.tables.compare(pmf)},
         choice=join_messages([reading.text, choice]),
@@ -461,12 +462,10 @@ def _describe_fit(reading: Interpretation, done: Run, pmf: LowRankPMF) -> str:
     )
 
 
-def _relative_error(tables: Marginals, pmf: LowRankPMF) -> float:
+def _relative_error(tables: Marginals, done: Run, pmf: LowRankPMF) -> float:
     """Relative error of all tables together, ``||X - Xhat|| / ||X||``."""
-    away = size = 0.0
     tables = tables.filled(pmf)
-    for i, names in enumerate(tables.subsets):
-        shares = tables.shares(i)
-        away += float(((pmf.marginal(names) - shares) ** 2).sum())
-        size += float((shares**2).sum())
-    return float(np.sqrt(away / size)) if size else 0.0
+    shares = [tables.shares(i).ravel() for i in range(len(tables))]
+    given = np.concatenate([np.zeros(0), *shares])
+    model = FlatTables(done.model.layout, tables.index_subsets).of_model(done.model)
+    return float(np.linalg.norm(model - given) / (np.linalg.norm(given) or 1.0))

@@ -94,7 +94,8 @@ def score(problem: TableProblem, state: KlState, curvature: Curvature) -> KlStat
         kept = Model.from_stacked(problem.layout, np.where(model.stacked > 0, moved, 0.0))
         return _after(state, evaluate(problem, kept)), promised
 
-    return descend(state, attempt)
+    moved: KlState = descend(state, attempt)
+    return moved
 
 
 def _after(state: KlState, moved: KlState) -> KlState:

@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
 from math import prod
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -114,23 +114,6 @@ def _rest_sums(cells: FloatArray, parts: Sequence[FloatArray], axes: tuple[int, 
 
 
 Solution = tuple[FloatArray, float]
-
-
-class Damped(Protocol):
-    """A state of damped steps."""
-
-    @property
-    def objective(self) -> float:
-        """What is minimized."""
-        ...
-
-    @property
-    def damping(self) -> float:
-        """Where the damping of the next step begins."""
-        ...
-
-
-DampedT = TypeVar("DampedT", bound=Damped)
 
 
 def lift_zeros(problem: TableProblem, model: Model) -> FloatArray:
@@ -314,7 +297,8 @@ class Newton:
             logits = state.logits + move.reshape(state.logits.shape)
             return evaluate(problem, logits, damping), promised
 
-        return descend(state, attempt)
+        moved: NewtonState = descend(state, attempt)
+        return moved
 
 
 def evaluate(problem: TableProblem, logits: FloatArray, damping: float) -> NewtonState:
@@ -326,11 +310,11 @@ def evaluate(problem: TableProblem, logits: FloatArray, damping: float) -> Newto
     )
 
 
-def descend(state: DampedT, attempt: Callable[[float], tuple[DampedT, float]]) -> DampedT:
+def descend(state: Any, attempt: Callable[[float], tuple[Any, float]]) -> Any:
     """The first attempt that lowers the objective (Nielsen's rule for the damping).
 
-    An attempt says where a damping leads and by how much the objective was to fall. Where none
-    lowers it any more, the state itself is returned.
+    A state has an objective and a damping. An attempt says where a damping leads and by how much
+    the objective was to fall. Where none lowers it any more, the state itself is returned.
     """
     damping, growth = state.damping, 2.0
     while growth < 1e12:
@@ -338,7 +322,7 @@ def descend(state: DampedT, attempt: Callable[[float], tuple[DampedT, float]]) -
         if moved.objective < state.objective:
             gain = (state.objective - moved.objective) / promised if promised > 0 else 0.5
             damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3) if gain < 2 else 1 / 3
-            return replace(moved, damping=damping)  # type: ignore[type-var]
+            return replace(moved, damping=damping)
         damping, growth = damping * growth, growth * 2
     return state
 

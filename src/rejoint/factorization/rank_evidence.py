@@ -91,12 +91,10 @@ class RankEvidence:
     """A model of low rank, and the evidence for it.
 
     ``evidence`` is on the scale of :class:`~rejoint.factorization.log_linear.LogLinear`'s.
-    ``open`` counts directions about which the tables say less than the prior.
     """
 
     model: Model
     evidence: float
-    open: int
 
 
 def weigh_rank(sample: Sample, model: Model) -> RankEvidence:
@@ -131,9 +129,7 @@ def weigh_rank(sample: Sample, model: Model) -> RankEvidence:
     # alike, and renumbering them changes nothing.
     distinct = min(rank, used / (len(unit) / rank))
     evidence = -0.5 * total - occam + lgamma(distinct + 1.0)
-    # One direction is none: weights add up to one.
-    open_directions = int((np.linalg.eigvalsh(information) < 1.0).sum()) - 1
-    return RankEvidence(model, evidence, open_directions)
+    return RankEvidence(model, evidence)
 
 
 class RankSearch:

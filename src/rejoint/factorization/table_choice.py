@@ -4,23 +4,19 @@ It is a log-linear model whose interactions have an estimated prior, or a mixtur
 whichever makes the tables more probable; or the mean of both.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import exp, prod
 
 import numpy as np
 
 from rejoint.factorization.log_linear import Effects, LogLinear, fit_log_linear
 from rejoint.factorization.max_entropy import (
-    Subset,
     independent_model,
     make_completion_problem,
     start_completion,
 )
 from rejoint.factorization.pooled_tables import pool_effects
 from rejoint.factorization.rank_evidence import RankEvidence, RankSearch, SmoothedTables
-from rejoint.factorization.smooth import Smooth, fit_smooth
 from rejoint.factorization.table_goals import SoftGoal
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
@@ -57,13 +53,6 @@ class TableChoice:
     log_linear: LogLinear
     evidence: dict[int, float]
     members: int = 1
-
-    def mixed(self, share: float, model: Model) -> "TableChoice":
-        """The choice with a share of another model."""
-        weights = np.concatenate([(1.0 - share) * self.model.weights, share * model.weights])
-        factors = np.hstack([self.model.factors, model.factors])
-        mean = Model(model.layout, weights, factors)
-        return replace(self, model=mean, members=self.members + 1)
 
 
 def choose_for_sample(
@@ -114,8 +103,7 @@ def _choose(
     search = RankSearch(sample, tables, rival, session)
     best = search.run()
     evidence = {rank: one.evidence - rival for rank, one in sorted(search.tried.items())}
-    is_partial = leaves_pairs_open(levels, marginals.index_subsets)
-    share = 0.0 if best is None else share_of_classes(best, rival, is_partial=is_partial)
+    share = 0.0 if best is None else share_of_classes(best, rival)
     if best is not None and share == 1.0:
         rank = best.model.rank
         text = (
@@ -124,20 +112,12 @@ def _choose(
         )
         return TableChoice(search.finish(best), rank, text, log_linear, evidence)
     choice = _choose_interactions(log_linear, evidence, share)
-    if is_partial:
-        session.report("averaging over what the tables leave open")
-        quiet = Session(session.rng, session.report)
-        smooth = fit_smooth(marginals, Smooth(), Smooth().rank(marginals), "equal", quiet).pmf
-        text = (
-            "Some pairs of variables are in no table, and interactions take them for independent "
-            f"given the others. Models of many classes do not: {POLICY.smooth_share:.2g} of the "
-            "share of interactions is theirs."
-        )
-        choice = choice.mixed(POLICY.smooth_share, Model.of(smooth.weights, smooth.factors))
-        choice = replace(choice, text=f"{choice.text} {text}")
-    if best is not None and share > 0.0:
-        choice = choice.mixed(share, search.finish(best))
-    return choice
+    if best is None or share == 0.0:
+        return choice
+    classes = search.finish(best)
+    weights = np.concatenate([(1.0 - share) * choice.model.weights, share * classes.weights])
+    factors = np.hstack([choice.model.factors, classes.factors])
+    return replace(choice, model=Model(classes.layout, weights, factors), members=2)
 
 
 def _choose_interactions(
@@ -162,27 +142,8 @@ def _choose_interactions(
     return TableChoice(log_linear.state.model, None, f"{text}.", log_linear, evidence)
 
 
-def leaves_pairs_open(levels: Subset, subsets: Sequence[Subset]) -> bool:
-    """Whether variables that are connected by tables are together in none."""
-    varying = {n for n, size in enumerate(levels) if size > 1}
-    parts = [set(subset) & varying for subset in subsets]
-    reached = set(sorted(varying)[:1])
-    for _ in varying:
-        reached = reached.union(*(part for part in parts if part & reached))
-    pairs = {pair for part in parts for pair in combinations(sorted(part), 2)}
-    return reached == varying and len(pairs) < len(varying) * (len(varying) - 1) // 2
-
-
-def share_of_classes(best: RankEvidence, rival: float, *, is_partial: bool) -> float:
-    """Share of a low rank in the mean of it and of a log-linear model.
-
-    Where tables leave as much open as there are classes and do not hold all pairs of variables, no
-    kind of model is known to extrapolate better, and classes have a smaller share than others.
-    """
+def share_of_classes(best: RankEvidence, rival: float) -> float:
+    """Share of a low rank in the mean of it and of a log-linear model."""
     odds = (best.evidence - rival + POLICY.undervalued) / POLICY.evidence_spread
     share = 1.0 / (1.0 + exp(-min(max(odds, -50.0), 50.0)))
-    if is_partial and best.open >= best.model.rank:
-        share = min(share, POLICY.most_open_share)
-    if min(share, 1.0 - share) < POLICY.least_share:
-        return float(round(share))
-    return share
+    return float(round(share)) if min(share, 1.0 - share) < POLICY.least_share else share

@@ -123,12 +123,6 @@ class TablePolicy:
     #: Share of a model below which it is left out of a mean.
     least_share: float = 0.05
 
-    #: Share of classes at the most, where tables leave each of them open and do not hold all pairs
-    #: of variables; and that of models of many classes in the rest. Unpublished tables of 28 random
-    #: sampled sets are 1.004 times as far as by plain IPF without them, .987 with .5, .986 with .6.
-    most_open_share: float = 0.2
-    smooth_share: float = 0.6
-
     #: Ranks 2, 4, 8 up to this one are always tried.
     least_ranks: int = 8
 
