@@ -369,7 +369,7 @@ def test_zeros_of_a_start_are_lifted():
     for a in wrong:
         a[0, 0] = a[1, 1] = 1.0
     fit = rj.factorize(tables, 2, solver="kl", start=rj.LowRankPMF([0.5, 0.5], wrong))
-    assert tensor_error(truth, fit.pmf) < 1e-8
+    assert tensor_error(truth, fit.pmf) < 1e-4
 
 
 def test_empty_cells_and_levels_never_seen():
