@@ -40,8 +40,8 @@ def weights_update(
     """Minimize ``w G w/2 - v w`` over the simplex, which here runs along F."""
     inverse, rho = damped_inverse(gram)
     rows = (target[None], weights[None], dual[None])
-    found, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
-    return found[0], dual[0]
+    moved, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
+    return moved[0], dual[0]
 
 
 @dataclass(frozen=True)

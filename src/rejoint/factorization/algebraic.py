@@ -190,7 +190,7 @@ def virtual_tensor(subtables: Subtables, groups: ModeBlocks) -> FloatArray:
     return tensor
 
 
-Known = dict[int, FloatArray]
+Factors = dict[int, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -267,10 +267,10 @@ class Algebraic:
         models = []
         for _ in range(self.combinations):
             stacked = basis @ shared_eigenvectors(core, rng)
-            known = read_factors(subtables.problem, groups.first, stacked)
-            known, weights = complete_groups(subtables.problem, groups, tensor, known)
-            attach_rest(subtables, known, weights)
-            models.append(polish_weights(subtables.problem, known, weights))
+            factors = read_factors(subtables.problem, groups.first, stacked)
+            factors, weights = complete_groups(subtables.problem, groups, tensor, factors)
+            attach_rest(subtables, factors, weights)
+            models.append(polish_weights(subtables.problem, factors, weights))
         return models
 
 
@@ -311,7 +311,7 @@ def shared_eigenvectors(core: FloatArray, rng: np.random.Generator) -> FloatArra
     return np.real(np.linalg.eig(ratio)[1])
 
 
-def read_factors(problem: TableProblem, blocks: tuple[Block, ...], stacked: FloatArray) -> Known:
+def read_factors(problem: TableProblem, blocks: tuple[Block, ...], stacked: FloatArray) -> Factors:
     """Scale every block's columns to sum to one; sum pairs down to single variables."""
     parts: dict[int, list[FloatArray]] = {}
     start = 0
@@ -322,65 +322,65 @@ def read_factors(problem: TableProblem, blocks: tuple[Block, ...], stacked: Floa
         total = rows.sum(axis=0)
         rows = rows / np.where(np.abs(total) < 1e-12, 1e-12, total)
         for axis, n in enumerate(block):
-            gone = tuple(k for k in range(len(block)) if k != axis)
-            parts.setdefault(n, []).append(rows.reshape(*shape, -1).sum(axis=gone))
+            others = tuple(k for k in range(len(block)) if k != axis)
+            parts.setdefault(n, []).append(rows.reshape(*shape, -1).sum(axis=others))
     # Far outside the simplex only the direction matters; clipping keeps the projection exact.
     return {n: project_columns(np.clip(np.mean(p, axis=0), -10, 10)) for n, p in parts.items()}
 
 
 def complete_groups(
-    problem: TableProblem, groups: ModeBlocks, tensor: FloatArray, known: Known
-) -> tuple[Known, FloatArray]:
+    problem: TableProblem, groups: ModeBlocks, tensor: FloatArray, factors: Factors
+) -> tuple[Factors, FloatArray]:
     """Factors of the other two groups, and the weights.
 
     The rows of ``pinv(A_1) T`` are ``w_f a_2f o a_3f``; summed over one group's rows they give
     the other's.
     """
-    one = np.ones(next(iter(known.values())).shape[1])
-    stacked = np.vstack([khatri_rao([known[n] for n in block], one) for block in groups.first])
+    one = np.ones(next(iter(factors.values())).shape[1])
+    stacked = np.vstack([khatri_rao([factors[n] for n in block], one) for block in groups.first])
     rest = np.linalg.lstsq(stacked, tensor.reshape(len(tensor), -1), rcond=None)[0]
     rest = rest.reshape(-1, *tensor.shape[1:])
-    known = known | read_factors(problem, groups.second, rest.sum(axis=2).T)
-    known = known | read_factors(problem, groups.third, rest.sum(axis=1).T)
+    factors = factors | read_factors(problem, groups.second, rest.sum(axis=2).T)
+    factors = factors | read_factors(problem, groups.third, rest.sum(axis=1).T)
     mass = rest.sum(axis=(1, 2)) / (len(groups.second) * len(groups.third))
-    return known, project_columns(mass[:, None])[:, 0]
+    return factors, project_columns(mass[:, None])[:, 0]
 
 
-def attach_rest(subtables: Subtables, known: Known, weights: FloatArray) -> None:
+def attach_rest(subtables: Subtables, factors: Factors, weights: FloatArray) -> None:
     """Find the factors of all other variables from tables they share with known ones.
 
     ``X = A_n (Q diag(w))^T`` is linear in ``A_n``; the variable whose ``Q`` has the highest rank
     goes first.
     """
     problem = subtables.problem
-    while missing := [n for n in range(len(problem.levels)) if n not in known]:
-        solved = {n: solve_one(subtables, known, weights, n) for n in missing}
+    while missing := [n for n in range(len(problem.levels)) if n not in factors]:
+        solved = {n: solve_one(subtables, factors, weights, n) for n in missing}
         rank = max(reached for reached, _ in solved.values())
-        known |= {n: factor for n, (reached, factor) in solved.items() if reached == rank}
+        factors |= {n: factor for n, (reached, factor) in solved.items() if reached == rank}
 
 
 def solve_one(
-    subtables: Subtables, known: Known, weights: FloatArray, n: int
+    subtables: Subtables, factors: Factors, weights: FloatArray, n: int
 ) -> tuple[int, FloatArray]:
     """Least-squares factor of variable ``n`` given known ones, and the rank of the system."""
     problem, rank = subtables.problem, len(weights)
     sides, designs = [], []
     for subset in (problem.subsets[i] for i in problem.tables_with[n]):
         # Three known ones are enough to tell classes apart, and bound the size of a table.
-        others = [m for m in subset if m in known][:3]
+        others = [m for m in subset if m in factors][:3]
         if others:
             sides.append(subtables.table([n, *others]).reshape(problem.levels[n], -1))
-            designs.append(khatri_rao([known[m] for m in others], weights))
+            designs.append(khatri_rao([factors[m] for m in others], weights))
     if not designs:
         return -1, np.full((problem.levels[n], rank), 1.0 / problem.levels[n])
     factor, _, reached, _ = np.linalg.lstsq(np.vstack(designs), np.hstack(sides).T, rcond=1e-10)
     return int(reached), project_columns(np.asarray(factor.T, dtype=np.float64))
 
 
-def polish_weights(problem: TableProblem, known: Known, weights: FloatArray) -> Model:
+def polish_weights(problem: TableProblem, factors: Factors, weights: FloatArray) -> Model:
     """Stack the factors and fit the weights to all tables."""
-    factors = np.vstack([known[n] for n in range(len(problem.levels))])
-    normal = problem.visit(weights, factors).weights_normal()
+    stacked = np.vstack([factors[n] for n in range(len(problem.levels))])
+    normal = problem.visit(weights, stacked).weights_normal()
     return Model(
-        problem.layout, weights_update(*normal, weights, np.zeros_like(weights), 200)[0], factors
+        problem.layout, weights_update(*normal, weights, np.zeros_like(weights), 200)[0], stacked
     )

@@ -126,14 +126,14 @@ def pool_effects(marginals: Marginals, effects: Effects) -> tuple[Sample, Pooled
     for k, subset in enumerate(effects.sets):
         chosen = [i for i in used if set(subset) <= set(subsets[i])]
         margins = [sum_to(marginals.shares(i), subsets[i], subset) for i in chosen]
-        each = np.stack([effects.contract(subset, margin) for margin in margins])
+        parts = np.stack([effects.contract(subset, margin) for margin in margins])
         weight = records[chosen] * _precision(marginals, chosen)
-        mean = weight @ each / weight.sum()
+        mean = weight @ parts / weight.sum()
         values[effects.rows(k)] = mean
         numbers[effects.rows(k)] = weight @ records[chosen] / weight.sum()
         # Contrasts are of length one: the variance of a record's is about the mean of its shares.
         size = prod(effects.levels[n] for n in subset)
-        excess[k] = size * float(records[chosen] @ ((each - mean) ** 2).sum(axis=1))
+        excess[k] = size * float(records[chosen] @ ((parts - mean) ** 2).sum(axis=1))
         freedom[k], tables[k] = (len(chosen) - 1) * len(mean), len(chosen)
     several = effects.orders > 1
     if freedom[several].sum() > 0:
