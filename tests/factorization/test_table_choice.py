@@ -150,7 +150,7 @@ def test_the_records_and_the_prior_balance_at_the_log_linear_model():
     tables = as_tables(counts, list(combinations(range(4), 3)), noisy=True)
     effects = Effects(joint.shape, tables.index_subsets)
     sample, pooled = pool_effects(tables, effects)
-    each = fit_log_linear(sample, log_linear_start(effects, pooled.own))
+    _, each = fit_log_linear(sample, log_linear_start(effects, pooled.own))
     score = sample.records * (sample.values - effects.values(each.state.tabulate))
     prior = each.variances
     # Newton's method ends where a further step would gain little, in units of chance.
@@ -165,7 +165,7 @@ def test_interactions_that_are_not_there_are_not_fitted():
     tables = as_tables(counts, list(combinations(range(5), 3)), noisy=True)
     effects = Effects(joint.shape, tables.index_subsets)
     sample, pooled = pool_effects(tables, effects)
-    by_order = fit_log_linear(sample, log_linear_start(effects, pooled.own))
+    by_order, _ = fit_log_linear(sample, log_linear_start(effects, pooled.own))
     orders = effects.orders[effects.set_of]
     pairs, triples = (np.sqrt(by_order.variances[orders == k][0]) for k in (2, 3))
     assert 0.3 < pairs < 0.7

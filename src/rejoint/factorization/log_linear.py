@@ -8,9 +8,10 @@ read off tables of unions ``T u T'``, which a mixture has without its joint.
 
 Soft goals are the most probable log-linear model if coefficients of effects are normal around zero.
 How far from zero they are, the tables say themselves: the variance of a group of them is
-``|theta|^2 / gamma``, with ``gamma`` the number of coefficients that the tables determine. Each
-order has one variance, so that a joint without interactions of three variables is not given any.
-The model is found by Newton's method in the coefficients, inside the mixture of the
+``|theta|^2 / gamma``, with ``gamma`` the number of coefficients that the tables determine. First
+each order has one variance, so that a joint without interactions of three variables is not given
+any; then each set of variables has its own, pulled towards that of its order by one coefficient
+more. The model is found by Newton's method in the coefficients, inside the mixture of the
 completion.
 """
 
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -270,6 +271,10 @@ class UnionPlan:
         return turns
 
 
+#: Which coefficients have a variance in common: those of an order, or of a set of variables.
+SharedBy = Literal["order", "set"]
+
+
 @dataclass(frozen=True, eq=False)
 class Normal:
     """A normal approximation: information on the coefficients, and the score of deviations."""
@@ -358,30 +363,44 @@ class LogLinear:
 
 def fit_log_linear(
     sample: Sample, start: Completion, offer: Callable[[LogLinear], None] = lambda model: None
-) -> LogLinear:
-    """Return the log-linear model with one variance for each order, by empirical Bayes.
+) -> tuple[LogLinear, LogLinear]:
+    """Return the models with one variance for each order, and with one for each set of variables.
 
-    It starts at independence, in a problem that has one goal for each set of variables, in their
-    order. Variances and steps of Newton's method alternate until neither moves much. ``offer``
-    takes the model on the way, in case that the fit is interrupted.
+    Parameters
+    ----------
+    sample : Sample
+        The effects.
+    start : Completion
+        Independence, in a problem that has one goal for each set of variables, in their order.
+    offer : callable
+        Takes each model on the way, in case that the fit is interrupted.
     """
     effects = sample.effects
     largest = len(POLICY.first_taus)
     first = np.array([POLICY.first_taus[min(k, largest) - 1] for k in effects.orders])
     own = tuple(start.tabulate((n,)) for n in range(len(effects.levels)))
     model = LogLinear(sample, start, np.zeros(effects.size), first[effects.set_of] ** 2, own)
+    offer(model)
+    by_order = estimate_prior(model, "order")
+    offer(by_order)
+    return by_order, estimate_prior(by_order, "set")
+
+
+def estimate_prior(model: LogLinear, shared_by: SharedBy) -> LogLinear:
+    """Alternate estimates of variances and steps of Newton's method until neither moves much."""
+    sample, effects = model.sample, model.sample.effects
     is_quick = effects.size <= POLICY.quick_effects
     for _ in range(POLICY.most_rounds if is_quick else POLICY.fewer_rounds):
-        offer(model)
         tabulate = model.state.tabulate
         normal = sample.normal(sample.covariance(effects.covariance(tabulate)))
         away = sample.values - effects.values(tabulate)
         target = normal.score(away) + normal.information @ model.coefficients
         variances = model.variances
-        for _ in range(POLICY.inner_rounds if is_quick else 1):
+        # Linearized estimates of many variances lead each other astray: one at a time.
+        for _ in range(POLICY.inner_rounds if is_quick and shared_by == "order" else 1):
             mean, determined = posterior(normal, target, variances)
             before = variances
-            variances = estimate_variances(effects, mean, determined, variances)
+            variances = estimate_variances(effects, mean, determined, variances, shared_by)
             if np.abs(np.log(variances / before)).max() < POLICY.still:
                 break
         drift = float(np.abs(np.log(variances / model.variances)).max())
@@ -391,7 +410,7 @@ def fit_log_linear(
         model = moved
         if drift < 2 * POLICY.still and gain < POLICY.still:
             break
-    return replace(model, evidence=log_evidence(model))
+    return replace(model, evidence=log_evidence(model, shared_by))
 
 
 def posterior(
@@ -428,14 +447,22 @@ def solve_mode(factor: FloatArray, target: FloatArray, prior: FloatArray) -> Flo
 
 
 def estimate_variances(
-    effects: Effects, mean: FloatArray, determined: FloatArray, variances: FloatArray
+    effects: Effects,
+    mean: FloatArray,
+    determined: FloatArray,
+    variances: FloatArray,
+    shared_by: SharedBy,
 ) -> FloatArray:
-    """MacKay's estimate for each order."""
-    order = effects.orders[effects.set_of]
-    sums, numbers = np.bincount(order, mean**2), np.bincount(order, determined)
-    wanted = sums / np.maximum(numbers, 1e-12)
+    """MacKay's estimate for each order or each set of variables."""
+    sums, numbers = (
+        np.bincount(effects.set_of, values, len(effects.sets)) for values in (mean**2, determined)
+    )
+    order = effects.orders - 1
+    wanted = (np.bincount(order, sums) / np.maximum(np.bincount(order, numbers), 1e-12))[order]
+    if shared_by == "set":
+        wanted = (sums + POLICY.shared * wanted) / (numbers + POLICY.shared)
     # The rule crawls towards zero: it goes further than it says.
-    ratio = np.clip(wanted[order] / variances, 1e-2, 1e2)
+    ratio = np.clip(wanted[effects.set_of] / variances, 1e-2, 1e2)
     low, high = POLICY.tau_bounds
     return np.asarray(np.clip(variances * ratio**POLICY.over_relaxed, low**2, high**2))
 
@@ -468,8 +495,12 @@ def with_coefficients(model: LogLinear, coefficients: FloatArray) -> LogLinear:
     return replace(model, state=state, coefficients=coefficients)
 
 
-def log_evidence(model: LogLinear) -> float:
+def log_evidence(model: LogLinear, shared_by: SharedBy) -> float:
     """Logarithm of the probability of the sample, up to what all models of it share.
+
+    A variance for each set of variables costs evidence, by Laplace's method: its logarithm is known
+    to ``2 / gamma``, where ``gamma`` coefficients are determined, and its prior has the variance
+    ``POLICY.set_variance`` around that of its order.
 
     Independence knows the shares of each variable. So that these are not taken for granted, their
     effects are those of a log-linear model that starts at equal shares, with a variance of their
@@ -489,5 +520,9 @@ def log_evidence(model: LogLinear) -> float:
     prior[alone] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
     normal = sample.normal(spread)
     occam = float(np.log(np.diag(precision_factor(normal, prior))).sum())
+    if shared_by == "set":
+        _, determined = posterior(normal, sample.values, model.variances)
+        gamma = np.bincount(effects.set_of, determined, len(effects.sets))[effects.orders > 1]
+        occam += 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
     misfit = solve_lower(np.linalg.cholesky(spread), sample.root * away)
     return -0.5 * float(misfit @ misfit) - 0.5 * float(np.sum(coefficients**2 / prior)) - occam

@@ -94,12 +94,12 @@ def _choose(
     def offer(model: LogLinear) -> None:
         session.offer(lambda: _choose_interactions(model, {}), certain=True)
 
-    log_linear = fit_log_linear(sample, start, offer)
+    by_order, log_linear = fit_log_linear(sample, start, offer)
     offer(log_linear)
     if not few_classes:
         return _choose_interactions(log_linear, {})
     tables = SmoothedTables.of(pooled.tables, float(np.median(sample.records)))
-    rival = log_linear.evidence
+    rival = max(by_order.evidence, log_linear.evidence)
     search = RankSearch(sample, tables, rival, session)
     best = search.run()
     evidence = {rank: one.evidence - rival for rank, one in sorted(search.tried.items())}

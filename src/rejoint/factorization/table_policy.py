@@ -72,6 +72,13 @@ class TablePolicy:
     #: The least and the largest spread of coefficients of effects.
     tau_bounds: tuple[float, float] = (0.02, 8.0)
 
+    #: Coefficients by which the variance of a set of variables is pulled towards that of its order.
+    #: Of 4, 2, 1 and .3 more are better on log-linear joints, fewer on real ones, each by 1 %.
+    shared: float = 1.0
+
+    #: Variance of the logarithm of the variance of a set of variables, around that of its order.
+    set_variance: float = 0.5
+
     #: Power of the step of MacKay's rule.
     over_relaxed: float = 1.5
 
