@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
+from rejoint.factorization.clique_tables import CliqueTables
 from rejoint.factorization.complete_approximately import (
-    CliqueTables,
     compact_completion,
     complete_approximately,
     fit_cliques,

@@ -21,18 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
+from rejoint.factorization.exact_rank import fit_identified
 from rejoint.factorization.max_entropy import (
     Ipf,
     independent_model,
     make_completion_problem,
 )
-from rejoint.factorization.table_choice import (
-    SmoothedTables,
-    choose_for_noisy,
-    find_identified,
-    fit_rank,
-)
-from rejoint.factorization.table_goals import exact_goals, near_goals
+from rejoint.factorization.rank_evidence import SmoothedTables, fit_rank
+from rejoint.factorization.table_choice import choose_for_sample
+from rejoint.factorization.table_goals import exact_goals, soft_goals
 from rejoint.model import Layout
 from rejoint.queries.tables import tables_of_model
 from rejoint.solver.session import Session
@@ -92,16 +89,14 @@ def exact_cases() -> None:
         names = [f"v{n}" for n in range(joint.ndim)]
         marginals = all_tables(joint, order, names)
         began = time.process_time()
-        found = find_identified(marginals, Session(np.random.default_rng(0)))
+        found = fit_identified(marginals, Session(np.random.default_rng(0)))
         seconds = time.process_time() - began
         off = np.nan
         if found is not None:
-            off = 0.5 * float(np.abs(found.result.pmf.marginal(names) - joint).sum())
+            off = 0.5 * float(np.abs(found.pmf.marginal(names) - joint).sum())
         good = (found is not None and off < 1e-9) if low else found is None
         right += good
-        chosen = (
-            "maximum entropy" if found is None else f"rank {found.result.pmf.rank}, tv {off:.1e}"
-        )
+        chosen = "maximum entropy" if found is None else f"rank {found.pmf.rank}, tv {off:.1e}"
         print(f"  {name:28} {chosen:28} {'right' if good else 'WRONG'}  {seconds:.2f} s")
     print(f"  {right} of 13 right\n")
 
@@ -263,9 +258,9 @@ def real_halves(rng: np.random.Generator, name: str) -> tuple[Array, Array]:
 
 def one_case(case: Case, seed: int) -> tuple[dict[str, float], str]:
     began = time.process_time()
-    choice = choose_for_noisy(case.tables, Session(np.random.default_rng(seed)))
+    choice = choose_for_sample(case.tables, Session(np.random.default_rng(seed)))
     seconds = time.process_time() - began
-    fixed = case.error(complete(case.tables, near_goals(case.tables, 0.5)))
+    fixed = case.error(complete(case.tables, soft_goals(case.tables, 0.5)))
     estimated = fixed if choice is None else case.error(choice.log_linear.state.tabulate)
     errors = {
         "interactions, estimated": estimated,

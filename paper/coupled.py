@@ -1,7 +1,7 @@
 """Models of several ranks from all tables of one order, by the paper's algorithm.
 
 The paper does not say how many starts and sweeps it took: here every rank gets some random starts.
-Where variables are many, tables of complete records are never formed (``rj.AllTables``), which is
+Where variables are many, tables of complete records are never formed (``all_tables``), which is
 the same problem: a sweep over all quadruples of 22 variables takes 30 milliseconds in place of a
 second. Factors are mixed with some of the uniform before they predict, since a zero that comes of
 few records excludes what may well happen; how much the paper took it does not say.
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
+from paper.all_tables import fit_all_tables
 from rejoint.factorization import Admm, Limits
 from rejoint.queries.log_prob import posteriors
 
@@ -37,24 +38,24 @@ def models(
     weighting: Weighting = "equal",
 ) -> Iterator[rj.LowRankPMF]:
     """Every rank from every start."""
-    tables: rj.Marginals | rj.AllTables
-    if weighting == "count" or (len(records.domain) > MANY and (records.codes >= 0).all()):
-        tables = rj.AllTables(records, order)
-    else:
-        tables = rj.Marginals.count(records, order)
+    whole = weighting == "count" or (
+        len(records.domain) > MANY and bool((records.codes >= 0).all())
+    )
+    tables = None if whole else rj.Marginals.count(records, order)
     # Their number alone ends the sweeps: an objective without tables is known up to a constant.
     solver = Admm(limits=Limits(max_steps=sweeps, progress=1e-9))
     for rank, seed in product(ranks, range(starts)):
-        start = None if isinstance(tables, rj.AllTables) else "random"
+        if tables is None:
+            yield fit_all_tables(records, order, rank, solver, weighting, seed)
+            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rj.Remark)  # that pairs leave the joint open
             fit = rj.factorize(
                 tables,
                 rank,
                 solver,
-                start=start,
+                start="random",
                 n_init=1,
-                weighting=weighting,
                 random_state=seed,
                 progress=False,
             )

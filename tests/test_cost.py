@@ -13,7 +13,6 @@ from rejoint.cost import Cost
 
 RECORDS = rj.Records.of(np.random.default_rng(0).integers(0, 3, (60, 4)))
 TABLES = rj.Marginals.count(RECORDS, order=2)
-MANY_TABLES = rj.Marginals.count(np.random.default_rng(0).integers(0, 2, (60, 25)), order=2)
 
 
 class Begun(Exception):
@@ -58,18 +57,15 @@ def test_beyond_memory_is_refused_before_it_begins(fit, words):
 @pytest.mark.parametrize(
     ("fit", "words"),
     [
-        (lambda: rj.factorize(TABLES, 10**6), r"A fit of rank 1,000,000 to 54 cells .* minutes"),
-        (lambda: rj.factorize(MANY_TABLES), "A joint of 300 tables takes .* minutes to"),
         (lambda: rj.Marginals.count(RECORDS, 2), "Counting 60 records into 6 tables takes 10 min"),
     ],
-    ids=["factorize", "completion", "count"],
+    ids=["count"],
 )
 @pytest.mark.usefixtures("begins")
 def test_minutes_are_said_before_they_begin(monkeypatch, fit, words):
     monkeypatch.setattr(cost, "machine_memory", lambda: 1e15)
     monkeypatch.setattr("rejoint.kernels.available_threads", lambda: 1)
     monkeypatch.setattr("rejoint.marginals.count.TABLE_SECONDS", 100.0)
-    monkeypatch.setattr("rejoint.factorization.complete_approximately.SECONDS", (1e-3, 1e-2))
     with pytest.warns(rj.Remark, match=words), pytest.raises(Begun):
         fit()
 

@@ -148,7 +148,6 @@ def test_every_door_gives_the_same_domain(tmp_path_factory, data, bins):
         "estimate": lambda: rj.estimate(data, 1, "ml", **how).pmf.domain,
         "select": lambda: rj.rank.select(data, [1], criterion="bic", **how).pmf.domain,
         "count": lambda: rj.Marginals.count(data, subsets=[some], **how).domain,
-        "tables": lambda: rj.AllTables(data, order=1, **how).records.domain,
         "JointPMF": lambda: rj.JointPMF(1, "ml", **how).fit(data).pmf_.domain,
         "JointImputer": lambda: rj.JointImputer(1, "ml", **how).fit(data).pmf_.domain,
         "remove_cells": lambda: rj.datasets.remove_cells(data, 0.1, **how).domain,

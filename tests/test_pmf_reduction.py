@@ -5,13 +5,20 @@ import pytest
 
 import rejoint as rj
 from rejoint import metrics
-from rejoint.factorization.reduce import least_rank, merge_nearest
+from rejoint.factorization.reduce import least_rank
+from rejoint.model import Model
+from rejoint.pmf.compact import merge_classes
 
 
 def random_pmf(seed, shape=(3, 4, 2, 3), rank=3):
     rng = np.random.default_rng(seed)
     factors = [rng.dirichlet(np.ones(levels), size=rank).T for levels in shape]
     return rj.LowRankPMF(rng.dirichlet(np.full(rank, 3.0)), factors)
+
+
+def merged(p, rank):
+    few = merge_classes(Model.of(p.weights, p.factors), rank)
+    return rj.LowRankPMF.of_model(few, p.domain)
 
 
 def test_copies_and_dead_classes_go_without_a_fit():
@@ -56,26 +63,16 @@ def test_the_least_rank_is_that_of_the_joint():
 def test_the_least_rank_is_a_lower_bound_of_the_error():
     p = random_pmf(3, (4, 4, 4), 4)
     for rank in (1, 2, 3):
-        merged = rj.LowRankPMF(*merge_nearest(p.weights, p.factors, rank))
-        error = metrics.tensor_error(p, merged)
+        error = metrics.tensor_error(p, merged(p, rank))
         assert least_rank(p.weights, p.factors, error * (1 + 1e-9)) <= rank
 
 
 def test_merging_keeps_the_single_marginals():
     p = random_pmf(0, rank=6)
-    merged = rj.LowRankPMF(*merge_nearest(p.weights, p.factors, 2))
-    assert merged.rank == 2
+    few = merged(p, 2)
+    assert few.rank == 2
     for name in p.domain.names:
-        np.testing.assert_allclose(merged.marginal(name), p.marginal(name), atol=1e-14)
-
-
-def test_very_many_classes_are_merged_in_two_steps(monkeypatch):
-    p = random_pmf(0, rank=60)
-    monkeypatch.setattr("rejoint.factorization.reduce._PAIRWISE", 20)
-    merged = rj.LowRankPMF(*merge_nearest(p.weights, p.factors, 5))
-    assert merged.rank == 5
-    for name in p.domain.names:
-        np.testing.assert_allclose(merged.marginal(name), p.marginal(name), atol=1e-14)
+        np.testing.assert_allclose(few.marginal(name), p.marginal(name), atol=1e-14)
 
 
 def test_wishes_that_make_no_sense():
@@ -107,9 +104,8 @@ def test_the_average_of_near_models_is_nearly_of_their_rank():
         )
     mean = rj.LowRankPMF.average(draws)
     pmf, error = mean.reduce(rank=3)
-    merged = rj.LowRankPMF(*merge_nearest(mean.weights, mean.factors, 3), mean.domain)
     assert pmf.rank == 3
-    assert error <= metrics.tensor_error(mean, merged)
+    assert error <= metrics.tensor_error(mean, merged(mean, 3))
     assert error == pytest.approx(metrics.tensor_error(mean, pmf), rel=1e-9)
     assert error < 0.02
     assert mean.reduce(tol=0.02).pmf.rank <= 3

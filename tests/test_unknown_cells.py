@@ -160,14 +160,14 @@ def test_rounds_do_not_keep_the_problems_of_earlier_rounds(monkeypatch):
         return problem
 
     alive = []
-    largest_change = fit_tables._largest_change
+    describe = fit_tables._describe_fill
 
-    def look(*tables):
+    def look(*parts):
         alive.append(sum(problem() is not None for problem in made))
-        return largest_change(*tables)
+        return describe(*parts)
 
     monkeypatch.setattr(fit_tables, "make_problem", counted)
-    monkeypatch.setattr(fit_tables, "_largest_change", look)
+    monkeypatch.setattr(fit_tables, "_describe_fill", look)
     table = {("a", "b"): [[30.0, NAN], [20.0, 40.0]], ("a",): [0.4, 0.6]}
     tables = Marginals.from_tables(table, suppressed=(0, float("inf")))
     rj.factorize(tables, 2, "admm", n_init=1, random_state=0)

@@ -11,16 +11,11 @@ import numpy as np
 from benchmarks.speed.measures import cpu_time
 
 from rejoint import kernels
-from rejoint.factorization import Admm, AllTables, admm
-from rejoint.factorization.all_tables import make_problem
-from rejoint.model import Model
-from rejoint.records import Records
 
 Sizes = dict[str, int]
 USUAL: dict[str, Sizes] = {
     "EM pass": {"M": 100_000, "N": 20, "I": 5, "F": 20},
     "sparse pass": {"M": 50_000, "N": 1000, "I": 5, "F": 20},
-    "all tables": {"M": 5_000, "N": 60, "I": 5, "F": 12},
     "triples": {"M": 200_000, "N": 12, "I": 5, "F": 1},
 }
 #: What each path is tried at, and the slope that theory gives; None where it gives no single one.
@@ -36,11 +31,6 @@ GRID: dict[str, dict[str, tuple[list[int], float | None]]] = {
         "M": ([25_000, 50_000, 100_000, 200_000], 1.0),
         "N": ([500, 1000, 2000, 4000], 1.0),
         "F": ([8, 16, 32, 64], 1.0),
-    },
-    "all tables": {
-        "M": ([2_500, 5_000, 10_000, 20_000], 1.0),
-        "N": ([30, 60, 120, 240], 1.0),
-        "F": ([8, 16, 32], 1.0),
     },
     "triples": {
         "M": ([100_000, 200_000, 400_000, 800_000], 1.0),
@@ -82,25 +72,6 @@ def sparse_pass(at: Sizes) -> Callable[[], Any]:
     return lambda: kernels.class_pass(cells, None, weights, factors, levels, 1)
 
 
-def all_tables(at: Sizes) -> Callable[[], Any]:
-    """A sweep over all triples of complete records, none of them formed."""
-    from dataclasses import replace
-
-    from rejoint.domain import Domain
-
-    rng = np.random.default_rng(0)
-    records = Records(Domain.of_shape([at["I"]] * at["N"]), codes_of(rng, at, 0.0))
-    problem = replace(make_problem(AllTables(records, order=3), "equal"), threads=1)
-    weights = np.full(at["F"], 1.0 / at["F"])
-    state = Admm().init(problem, Model(problem.layout, weights, random_factors(rng, at)))
-
-    def run() -> None:
-        problem.kept.clear()
-        admm.sweep(problem, state, 10)
-
-    return run
-
-
 def triples(at: Sizes) -> Callable[[], Any]:
     rng = np.random.default_rng(0)
     codes = codes_of(rng, at, 0.5)
@@ -111,7 +82,6 @@ def triples(at: Sizes) -> Callable[[], Any]:
 MAKERS: dict[str, Callable[[Sizes], Callable[[], Any]]] = {
     "EM pass": em_pass,
     "sparse pass": sparse_pass,
-    "all tables": all_tables,
     "triples": triples,
 }
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
-from rejoint.factorization.factorize import complete, understand
+from rejoint.factorization.factorize import fit_completion, interpret
 from rejoint.solver.session import Session
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ def default(tables: rj.Marginals) -> Marginal:
 def completion(tables: rj.Marginals) -> Marginal:
     """The maximum-entropy completion alone, without the search for a low rank."""
     session = Session(np.random.default_rng(0))
-    return complete(understand(tables), session).pmf.marginal
+    return fit_completion(interpret(tables), session).pmf.marginal
 
 
 def smooth(tables: rj.Marginals) -> Marginal:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         PooledEstimate,
         pool,
     )
-    from rejoint.factorization import AllTables
     from rejoint.factorization.factorize import factorize
     from rejoint.factorization.reduce import Reduction
     from rejoint.io.load import load
@@ -55,7 +54,6 @@ __version__ = "0.1.0"
 
 # Where each public name lives; None marks a module that is public itself.
 _HOMES: dict[str, str | None] = {
-    "AllTables": "factorization",
     "Answer": "pmf",
     "Bin": "domain",
     "Domain": "domain",
@@ -103,7 +101,6 @@ _HOMES: dict[str, str | None] = {
 }
 
 __all__ = [
-    "AllTables",
     "Answer",
     "Bin",
     "Domain",

@@ -8,6 +8,7 @@ from small_models import all_subsets, cyclic, random_model, random_pmf, random_p
 
 import rejoint as rj
 from rejoint.factorization import Admm, Limits, Newton, admm
+from rejoint.factorization.table_policy import POLICY
 from rejoint.metrics import factor_error, tensor_error
 from rejoint.solver import run
 
@@ -109,7 +110,7 @@ def test_sweeps_that_all_fail_are_told(monkeypatch):
     assert "no step improves it further, although it may not be optimal" in result.stop
     assert "A larger inner= of Admm may improve it, or solver='newton'." in result.stop
     assert result.starts[0].stop == "stalled"
-    assert len(result.history) == admm.PATIENCE
+    assert len(result.history) == POLICY.patience
 
 
 def test_partial_sets_of_triples():

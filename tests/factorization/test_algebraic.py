@@ -11,7 +11,7 @@ from rejoint.factorization import Algebraic
 from rejoint.factorization.algebraic import (
     ModeBlocks,
     Subtables,
-    draw_groups,
+    grow_groups,
     stacked_rank,
     virtual_tensor,
 )
@@ -220,7 +220,8 @@ def test_groups_are_disjoint_and_all_their_tables_are_there(pairs, rank):
     some = [every[i] for i in np.sort(rng.permutation(len(every))[: len(every) // 2])]
     subtables = subtables_of(random_pmf(0, [3] * 8, 2), subsets=[*some, *((n,) for n in names)])
     for _ in range(10):
-        groups = draw_groups(subtables, rank, rng, pairs=pairs)
+        order = rng.permutation([n for n, k in enumerate(subtables.problem.levels) if k > 1])
+        groups = grow_groups(subtables, rank, order.tolist(), 1.5, pairs=pairs)
         members = [sorted({n for block in mode for n in block}) for mode in groups.modes]
         assert len(set().union(*members)) == sum(map(len, members))
         for blocks in product(*groups.modes):

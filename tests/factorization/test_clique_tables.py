@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rejoint.factorization.complete_approximately import CliqueTables
-from rejoint.factorization.table_goals import Exact, near_goals
+from rejoint.factorization.clique_tables import CliqueTables
+from rejoint.factorization.table_goals import ExactGoal, soft_goals
 from rejoint.marginals.marginals import Marginals
 from rejoint.queries.junction_tree import JunctionTree
 
@@ -33,7 +33,7 @@ def fit_dense(goals, pulls=None, sweeps=2000):
         moved = 0.0
         for k, goal in enumerate(goals):
             now = margin(joint, goal.subset).ravel()
-            aim = goal.aim(now, pulls[k])
+            aim = goal.project(now, pulls[k])
             factor = np.divide(aim, now, out=np.zeros_like(now), where=now > 0)
             with np.errstate(divide="ignore"):
                 pulls[k] = pulls[k] + np.log(factor)
@@ -65,7 +65,7 @@ def test_every_table_is_that_of_the_dense_completion(name, zeros):
     if zeros:
         truth[0, 1] = truth[:, :, 1, 2] = 0.0
         truth /= truth.sum()
-    goals = [Exact(s, margin(truth, s).ravel()) for s in SETS[name]]
+    goals = [ExactGoal(s, margin(truth, s).ravel()) for s in SETS[name]]
     joint = fit_dense(goals)
     tables = fit_cliques(goals, [np.full(size, 1.0 / size) for size in LEVELS])
     for order in (1, 2, 3, 4, 5):
@@ -74,7 +74,7 @@ def test_every_table_is_that_of_the_dense_completion(name, zeros):
 
 
 def test_a_table_that_is_a_whole_clique_tells_how_far_it_moved():
-    goals = [Exact((0,), np.array([0.9, 0.1]))]
+    goals = [ExactGoal((0,), np.array([0.9, 0.1]))]
     tables = CliqueTables((2,), JunctionTree.of((2,), [(0,)]), [np.array([0.5, 0.5])])
     pulls = [np.zeros(2)]
     assert tables.sweep(goals, pulls) == pytest.approx(0.4)
@@ -86,7 +86,7 @@ def test_tables_that_pull():
     counts = rng.integers(0, 9, LEVELS).astype(float)
     tables = {tuple(f"x{n}" for n in s): margin(counts, s) for s in SETS["cycle"]}
     marginals = Marginals.from_tables(tables, noisy=True)
-    goals = near_goals(marginals)
+    goals = soft_goals(marginals)
     tables = fit_cliques(goals, [np.full(size, 1.0 / size) for size in LEVELS])
     joint = fit_dense(goals)
     for subset in combinations(range(5), 2):
@@ -98,7 +98,7 @@ def test_draws_are_from_the_joint():
     truth = rng.dirichlet(np.ones(np.prod(LEVELS)) / 4).reshape(LEVELS)
     truth[1, 2] = 0.0
     truth /= truth.sum()
-    goals = [Exact(s, margin(truth, s).ravel()) for s in SETS["loop of triples"]]
+    goals = [ExactGoal(s, margin(truth, s).ravel()) for s in SETS["loop of triples"]]
     tables = fit_cliques(goals, [margin(truth, (n,)) for n in range(5)])
     joint = tables.table(range(5))
     codes = tables.draw(200_000, np.random.default_rng(3))

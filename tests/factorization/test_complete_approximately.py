@@ -10,22 +10,19 @@ import pytest
 from rejoint import Domain, Marginals
 from rejoint.explorer.document import compact_answer, describe_limit
 from rejoint.factorization import complete_approximately as module
+from rejoint.factorization.clique_tables import CliqueTables
 from rejoint.factorization.complete_approximately import (
-    CliqueTables,
     choose_tables,
     compact_completion,
     complete_approximately,
     judged_tables,
     measure_distance,
-    stratify,
-    tilt,
 )
-from rejoint.factorization.corrector import GoalCells
 from rejoint.factorization.factorize import complete_tables
 from rejoint.factorization.max_entropy import Ipf, independent_model, make_completion_problem
-from rejoint.factorization.table_goals import exact_goals, near_goals
+from rejoint.factorization.table_goals import exact_goals, soft_goals
 from rejoint.factorization.table_policy import POLICY
-from rejoint.model import Model
+from rejoint.factorization.unfolding import FlatTables
 from rejoint.queries.junction_tree import JunctionTree
 from rejoint.queries.tables import tables_of_model
 from rejoint.solver.run import run
@@ -78,7 +75,7 @@ def approximate(marginals, goals, seed=0):
 @pytest.fixture
 def few_classes(monkeypatch):
     """Fewer classes than the exact mixtures of these tests have."""
-    small = replace(POLICY, near_classes=20, loose_members=2, tilts=2, tilt_draws=4000)
+    small = replace(POLICY, near_classes=20, loose_members=2)
     monkeypatch.setattr(module, "POLICY", small)
     return small
 
@@ -92,7 +89,7 @@ def test_tables_are_met_on_a_junction_tree(monkeypatch, few_classes, name, zeros
         monkeypatch.setattr(module, "POLICY", replace(few_classes, near_classes=120))
     done, text = approximate(marginals, goals)
     assert done.objective <= 1e-6
-    cells = GoalCells.of(done.model, goals)
+    cells = FlatTables(done.model.layout, tuple(goal.subset for goal in goals))
     assert cells.distances(cells.of_model(done.model), marginals.flat).max() <= 1e-6
     assert "approximates" in text
     exact = complete_exactly(goals)
@@ -131,7 +128,7 @@ def test_tables_of_a_sample_pull_on_a_junction_tree(few_classes):
     marginals = make_tables(SETS["cycle"])
     counts = np.random.default_rng(0).poisson(500 * marginals.flat) + 0.0
     noisy = Marginals(marginals.domain, marginals.index_subsets, counts, noisy=True)
-    goals = near_goals(noisy)
+    goals = soft_goals(noisy)
     done, _ = approximate(noisy, goals)
     exact = tables_of_model(complete_exactly(goals))
     # Sweeps of tables of a sample end at a hundredth of what chance makes.
@@ -183,30 +180,13 @@ def test_chosen_tables_hold_the_given_ones_and_are_bounded():
     assert sum(len(s) == 2 for s in chosen) == 190
 
 
-def test_a_tilt_moves_towards_independence():
-    rng = np.random.default_rng(0)
-    model = Model.of(rng.dirichlet(np.ones(8)), [rng.dirichlet([0.3] * 3, 8).T] * 4)
-    own = (model.factors @ model.weights)[:, None]
-    alone = tables_of_model(Model(model.layout, np.ones(1), own))
-    pairs = list(combinations(range(4), 2))
-    before = measure_distance(model, alone, pairs)
-    assert measure_distance(tilt(model, own[:, 0], rng), alone, pairs) < 0.95 * before
-
-
-def test_stratified_classes_come_as_often_as_their_weights_say():
-    rng = np.random.default_rng(0)
-    weights = rng.dirichlet(np.ones(50))
-    counts = np.bincount(stratify(weights, 1000, rng), minlength=50)
-    assert np.abs(counts - 1000 * weights).max() <= 1
-
-
 def test_few_classes_keep_the_given_tables():
     rng = np.random.default_rng(0)
     marginals = make_tables(SETS["pairs"])
     whole = complete_exactly(exact_goals(marginals))
     few = compact_completion(whole, SETS["pairs"], 100)
     assert few.rank <= 100 < whole.rank
-    cells = GoalCells(whole.layout, tuple(SETS["pairs"]))
+    cells = FlatTables(whole.layout, tuple(SETS["pairs"]))
     assert cells.distances(cells.of_model(few), cells.of_model(whole)).max() <= 1e-7
     quadruples = list(combinations(range(6), 4))
     assert measure_distance(few, tables_of_model(whole), quadruples) < 0.03

@@ -163,21 +163,22 @@ def test_ctrl_c_while_ranks_are_weighed_keeps_the_interactions(joint, monkeypatc
 def test_ctrl_c_while_interactions_are_estimated_keeps_those_so_far(joint, monkeypatch, k):
     from rejoint.factorization import log_linear
 
-    plain, calls = log_linear.climb, []
+    plain, calls = log_linear.estimate_prior, []
 
-    def climb(*args):
+    def estimate(*args):
         calls.append(1)
         if len(calls) == k:
             raise KeyboardInterrupt
         return plain(*args)
 
-    monkeypatch.setattr(log_linear, "climb", climb)
+    monkeypatch.setattr(log_linear, "estimate_prior", estimate)
     counts = np.random.default_rng(0).multinomial(5000, joint.ravel()).reshape(joint.shape)
     given = quietly(tables(counts, (0, 1, 2), (1, 2, 3), (0, 2, 3)), noisy=True)
     with pytest.raises(rj.FitInterrupted) as caught:
         rj.factorize(given)
     assert caught.value.result.interrupted
-    assert max(caught.value.result.misfits.values()) < 0.05
+    # Before the first estimate independence is all that there is.
+    assert max(caught.value.result.misfits.values()) < (0.05 if k > 1 else 0.3)
 
 
 def test_a_few_records_are_not_taken_for_rounded_numbers():

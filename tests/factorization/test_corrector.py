@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoint.factorization import corrector
-from rejoint.factorization.corrector import GoalCells, TableTangent, correct, exclude_zeros
-from rejoint.factorization.table_goals import Exact, Within
+from rejoint.factorization import unfolding
+from rejoint.factorization.corrector import correct, exclude_zeros
+from rejoint.factorization.table_goals import ExactGoal, IntervalGoal
+from rejoint.factorization.unfolding import FlatTables, TableTangent
 from rejoint.model import Model
 
 LEVELS = (3, 2, 4, 2)
@@ -32,7 +33,7 @@ def margin(joint, subset):
 
 def test_tables_of_a_model_are_those_of_its_joint():
     model = draw(np.random.default_rng(0))
-    cells = GoalCells(model.layout, SUBSETS)
+    cells = FlatTables(model.layout, SUBSETS)
     expected = np.concatenate([margin(dense(model), s) for s in SUBSETS])
     np.testing.assert_allclose(cells.of_model(model), expected, atol=1e-14)
 
@@ -40,7 +41,7 @@ def test_tables_of_a_model_are_those_of_its_joint():
 def test_push_is_the_derivative_and_pull_its_transpose():
     rng = np.random.default_rng(1)
     model = draw(rng, rank=4)
-    cells = GoalCells(model.layout, SUBSETS)
+    cells = FlatTables(model.layout, SUBSETS)
     tangent = TableTangent(cells, model)
     classes, levels = rng.standard_normal(4), rng.standard_normal((model.layout.size, 4))
     classes -= model.weights @ classes
@@ -56,10 +57,10 @@ def test_push_is_the_derivative_and_pull_its_transpose():
         )
         for sign in (1, -1)
     )
-    pushed = tangent.push(classes, levels)
+    pushed = tangent.apply(classes, levels)
     np.testing.assert_allclose(pushed, (ahead - behind) / (2 * step), atol=1e-8)
     numbers = rng.standard_normal(len(pushed))
-    a, s = tangent.pull(numbers)
+    a, s = tangent.transpose(numbers)
     inner = (model.weights * a) @ classes + np.sum(model.weights * model.factors * s * levels)
     assert numbers @ pushed == pytest.approx(inner, abs=1e-12)
 
@@ -67,16 +68,16 @@ def test_push_is_the_derivative_and_pull_its_transpose():
 def test_products_that_do_not_fit_are_formed_again(monkeypatch):
     rng = np.random.default_rng(2)
     model = draw(rng)
-    cells = GoalCells(model.layout, SUBSETS)
+    cells = FlatTables(model.layout, SUBSETS)
     numbers = rng.standard_normal(int(cells.starts[-1]))
     whole = TableTangent(cells, model)
-    monkeypatch.setattr(corrector, "MOST_KEPT_NUMBERS", 300)
+    monkeypatch.setattr(unfolding, "MOST_KEPT_NUMBERS", 300)
     parts = TableTangent(cells, model)
     np.testing.assert_allclose(parts.tables, whole.tables, atol=1e-14)
-    for one, other in zip(parts.pull(numbers), whole.pull(numbers), strict=True):
+    for one, other in zip(parts.transpose(numbers), whole.transpose(numbers), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
     np.testing.assert_allclose(
-        parts.push(*parts.pull(numbers)), whole.push(*whole.pull(numbers)), atol=1e-12
+        parts.apply(*parts.transpose(numbers)), whole.apply(*whole.transpose(numbers)), atol=1e-12
     )
 
 
@@ -85,7 +86,7 @@ def test_products_that_do_not_fit_are_formed_again(monkeypatch):
 def test_tables_of_another_joint_are_met(seed):
     rng = np.random.default_rng(seed)
     joint = rng.dirichlet(np.ones(np.prod(LEVELS))).reshape(LEVELS)
-    goals = [Exact(s, margin(joint, s)) for s in SUBSETS]
+    goals = [ExactGoal(s, margin(joint, s)) for s in SUBSETS]
     done = correct(draw(rng, rank=60), goals)
     assert done.distance <= 1e-7
     for goal in goals:
@@ -94,7 +95,7 @@ def test_tables_of_another_joint_are_met(seed):
 
 def test_a_model_that_meets_the_tables_is_left_alone():
     model = draw(np.random.default_rng(3))
-    done = correct(model, [Exact(s, margin(dense(model), s)) for s in SUBSETS])
+    done = correct(model, [ExactGoal(s, margin(dense(model), s)) for s in SUBSETS])
     assert done.model is model
     assert done.steps == 0
 
@@ -105,7 +106,7 @@ def test_the_change_is_small_where_little_is_missed():
     table = margin(dense(model), (0, 1))
     table[0] += 1e-3
     table[1] -= 1e-3
-    done = correct(model, [Exact((0, 1), table)])
+    done = correct(model, [ExactGoal((0, 1), table)])
     assert np.abs(dense(done.model) - dense(model)).sum() / 2 < 1.5e-3
 
 
@@ -116,11 +117,11 @@ def test_cells_within_bounds_do_not_count():
     for s in combinations(range(4), 2):
         table = 1000 * margin(joint, s)
         rounded = 5 * np.round(table / 5)
-        goals.append(Within(s, np.maximum(rounded - 2.5, 0), rounded + 2.5))
+        goals.append(IntervalGoal(s, np.maximum(rounded - 2.5, 0), rounded + 2.5))
     start = draw(rng, rank=60)
     done = correct(start, goals)
     assert done.distance <= 1e-7
-    cells = GoalCells.of(start, goals)
+    cells = FlatTables(start.layout, tuple(goal.subset for goal in goals))
     for goal, table in zip(goals, cells.split(cells.of_model(done.model)), strict=True):
         # Some total puts every cell within its bounds, which all of them leave room for.
         low, high = (goal.low / table).max(), (goal.high / table).min()
@@ -128,7 +129,7 @@ def test_cells_within_bounds_do_not_count():
 
 
 def test_contradictions_end_without_a_joint():
-    goals = [Exact((0,), np.array([0.5, 0.3, 0.2])), Exact((0,), np.array([0.2, 0.3, 0.5]))]
+    goals = [ExactGoal((0,), np.array([0.5, 0.3, 0.2])), ExactGoal((0,), np.array([0.2, 0.3, 0.5]))]
     done = correct(draw(np.random.default_rng(6)), goals, max_steps=30)
     assert done.distance > 0.1
 
@@ -138,7 +139,7 @@ def test_published_zeros_are_zero():
     joint = rng.dirichlet(np.ones(np.prod(LEVELS))).reshape(LEVELS)
     joint[0, 1] = joint[2, :, 3] = joint[:, 1, 0] = 0.0
     joint /= joint.sum()
-    goals = [Exact(s, margin(joint, s)) for s in combinations(range(4), 2)]
+    goals = [ExactGoal(s, margin(joint, s)) for s in combinations(range(4), 2)]
     done = correct(exclude_zeros(draw(rng, rank=120), goals), goals)
     assert done.distance <= 1e-7
     for goal in goals:

@@ -72,7 +72,7 @@ def test_gradient(case):
 def test_gradient_in_softmax_coordinates(case):
     problem, logits = case
     model = softmax(problem.layout, logits)
-    pulled = curvature.pull(model, problem.gradient(model)[1]).ravel()
+    pulled = curvature.softmax_pullback(model, problem.gradient(model)[1]).ravel()
 
     def value(at):
         return problem.value(softmax(problem.layout, at))
@@ -111,7 +111,7 @@ def test_pull_is_the_jacobian_of_the_softmax():
     logits = np.random.default_rng(1).standard_normal((6, 2))
     slope = np.random.default_rng(2).standard_normal((6, 2))
     flat = central_differences(lambda at: np.vdot(softmax(layout, at).stacked, slope), logits)
-    pulled = curvature.pull(softmax(layout, logits), slope).ravel()
+    pulled = curvature.softmax_pullback(softmax(layout, logits), slope).ravel()
     np.testing.assert_allclose(pulled, flat, rtol=0, atol=1e-8)
 
 

@@ -318,5 +318,3 @@ def test_a_loss_that_would_be_ignored_is_refused():
     tables = rj.Marginals.count(data, order=2)
     with pytest.raises(ValueError, match="solver='smooth' has its own loss: leave out loss"):
         rj.factorize(tables, 4, "smooth", loss="squares")
-    with pytest.raises(ValueError, match="AllTables has its own loss: leave out loss"):
-        rj.factorize(rj.AllTables(data, 3), 2, loss="kl")

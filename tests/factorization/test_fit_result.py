@@ -12,9 +12,9 @@ from small_models import random_pmf
 
 import rejoint as rj
 from rejoint.factorization import Admm, Algebraic, Kl, Limits, Newton, Smooth
-from rejoint.factorization.fit_tables import AGREEMENT, LEAST_STARTS
 from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import make_problem
+from rejoint.factorization.table_policy import POLICY
 from rejoint.messages import Progress
 from rejoint.model import Model
 from rejoint.solver import FitInterrupted
@@ -182,19 +182,6 @@ def test_ctrl_c_in_a_member_averages_those_so_far(noisy, monkeypatch):
     assert result.pmf.rank == 8
 
 
-def test_ctrl_c_without_tables_keeps_what_was_explored(truth, monkeypatch):
-    tables = rj.AllTables(truth.sample(300, random_state=0))
-    explored = []
-    for call in (3, 25):  # in the first start, and on the way of the best one to the end
-        with monkeypatch.context() as patch:
-            press_in(patch, Admm, call)
-            asked = {"n_init": 2, "random_state": 0, "on_interrupt": "return"}
-            result = rj.factorize(tables, 2, Admm(limits=Limits(progress=0.0)), **asked)
-        assert result.interrupted
-        explored.append(len(result.history))
-    assert explored[0] == 3 < explored[1]
-
-
 def test_ctrl_c_under_another_loss_compares_runs_by_that_loss(noisy, monkeypatch):
     press_in(monkeypatch, Newton, 3)  # while the second start is still under squares
     result = rj.factorize(noisy, 2, "kl", random_state=0, on_interrupt="return")
@@ -270,9 +257,9 @@ def test_restarts_end_once_one_fits_exactly(tables):
 def test_restarts_end_once_several_agree_on_the_best(noisy):
     # One class has one minimum, which every start finds.
     result = rj.factorize(noisy, 1, solver="admm", n_init=10, random_state=0)
-    assert len(result.starts) == LEAST_STARTS
-    few = rj.factorize(noisy, 1, solver="admm", n_init=LEAST_STARTS - 1, random_state=0)
-    assert len(few.starts) == LEAST_STARTS - 1
+    assert len(result.starts) == POLICY.least_starts
+    few = rj.factorize(noisy, 1, solver="admm", n_init=POLICY.least_starts - 1, random_state=0)
+    assert len(few.starts) == POLICY.least_starts - 1
 
 
 def test_restarts_go_on_while_none_agree(noisy):
@@ -280,7 +267,7 @@ def test_restarts_go_on_while_none_agree(noisy):
     solver = Admm(limits=Limits(max_steps=1))
     result = rj.factorize(noisy, 4, solver=solver, n_init=8, random_state=0)
     objectives = sorted(run.objective for run in result.starts)
-    assert objectives[1] > (1 + AGREEMENT) * objectives[0]
+    assert objectives[1] > (1 + POLICY.agreement) * objectives[0]
     assert len(result.starts) == 8
     assert result.error == min(run.error for run in result.starts)
 

@@ -1,5 +1,6 @@
 """The maximum-entropy completion, against dense IPF and brute force on small domains."""
 
+from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 
@@ -18,7 +19,8 @@ from rejoint.factorization.max_entropy import (
     list_states,
     make_completion_problem,
 )
-from rejoint.factorization.table_goals import Exact, Near, Tilted, Within
+from rejoint.factorization.table_goals import ExactGoal, IntervalGoal, MomentGoal, SoftGoal
+from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.unknown import UnknownCells
 from rejoint.solver.run import run
 
@@ -76,7 +78,7 @@ def problems(draw):
 def test_the_mixture_is_the_dense_completion(problem):
     joint, subsets = problem
     tables = {s: margin(joint, s) for s in subsets}
-    done = complete(joint.shape, [Exact(s, t.ravel()) for s, t in tables.items()])
+    done = complete(joint.shape, [ExactGoal(s, t.ravel()) for s, t in tables.items()])
     assert done.objective < 1e-6
     found = dense(done.model)
     for subset, table in tables.items():
@@ -113,14 +115,14 @@ def test_covers_of_many_variables_are_as_small_as_those_that_are_tried(monkeypat
         subsets = [tuple(sorted(rng.choice(n, 2, replace=False).tolist())) for _ in range(n + 2)]
         tried = find_cover(levels, subsets)
         with monkeypatch.context() as patch:
-            patch.setattr(max_entropy, "_TRIED_VARIABLES", 0)
+            patch.setattr(max_entropy, "POLICY", replace(POLICY, tried_variables=0))
             solved = find_cover(levels, subsets)
         assert prod(levels[n] for n in tried) == prod(levels[n] for n in solved)
 
 
 def test_states_that_zeros_exclude_are_left_out():
     zero = np.array([[0.5, 0.0], [0.2, 0.3]])
-    goals = [Exact((0, 1), zero.ravel()), Exact((1, 2), np.array([0.7, 0.0, 0.0, 0.3]))]
+    goals = [ExactGoal((0, 1), zero.ravel()), ExactGoal((1, 2), np.array([0.7, 0.0, 0.0, 0.3]))]
     states = list_states((2, 2, 2), (0, 1, 2), goals, 100)
     alive = [c for c in product(range(2), repeat=3) if zero[c[0], c[1]] and c[1] == c[2]]
     assert [tuple(row) for row in states] == alive
@@ -145,7 +147,7 @@ def test_tables_that_pull_are_the_most_probable_log_linear_model(n):
     counts = rng.multinomial(n, rng.dirichlet(np.ones(12))).reshape(2, 3, 2)
     shares = {s: margin(counts, s).ravel() / n for s in [(0, 1), (1, 2)]}
     tau = 0.7
-    goals = [Near(s, t, float(n), tau) for s, t in shares.items()]
+    goals = [SoftGoal(s, t, float(n), tau) for s, t in shares.items()]
     found = dense(complete((2, 3, 2), goals).model)
     start = dense(independent_model((2, 3, 2), goals)).ravel()
     rows = np.vstack(
@@ -171,27 +173,27 @@ def test_tables_that_pull_are_the_most_probable_log_linear_model(n):
 
 def test_numbers_within_bounds_are_reached_and_no_more():
     low, high = np.array([3.0, 10.0, 0.0]), np.array([3.0, 14.0, 4.0])
-    goal = Within((0,), low, high)
+    goal = IntervalGoal((0,), low, high)
     now = np.array([0.2, 0.5, 0.3])
-    table = goal.aim(now, np.zeros(3))
+    table = goal.project(now, np.zeros(3))
     scale = table[0] / 3.0
     assert np.all(table >= low * scale - 1e-12)
     assert np.all(table <= high * scale + 1e-12)
-    inside = goal.aim(table, np.zeros(3))
+    inside = goal.project(table, np.zeros(3))
     np.testing.assert_allclose(inside, table, atol=1e-12)
 
 
 def test_known_sums_of_cells_that_are_held_back_are_met():
     cells = UnknownCells(np.array([0, 1]), np.zeros(2), np.full(2, 9.0), ((np.arange(2), 8.0),))
-    goal = Within((0,), np.array([0.0, 0.0, 12.0]), np.array([9.0, 9.0, 12.0]), cells)
-    table = goal.aim(np.array([0.1, 0.2, 0.7]), np.zeros(3))
+    goal = IntervalGoal((0,), np.array([0.0, 0.0, 12.0]), np.array([9.0, 9.0, 12.0]), cells)
+    table = goal.project(np.array([0.1, 0.2, 0.7]), np.zeros(3))
     np.testing.assert_allclose(table, [8 / 3 / 20, 16 / 3 / 20, 0.6])
 
 
 def test_a_moment_tilts_its_table():
-    goal = Tilted((0,), np.array([0.0, 1.0, 5.0]), 2.0)
+    goal = MomentGoal((0,), np.array([0.0, 1.0, 5.0]), 2.0)
     now = np.array([0.5, 0.4, 0.1])
-    table = goal.aim(now, np.zeros(3))
+    table = goal.project(now, np.zeros(3))
     assert table @ goal.values == pytest.approx(2.0)
     slopes = np.log(table / now)
     assert (slopes[1] - slopes[0]) == pytest.approx((slopes[2] - slopes[1]) / 4)

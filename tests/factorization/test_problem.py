@@ -12,7 +12,8 @@ from small_models import (
     unpacked,
 )
 
-from rejoint.factorization.problem import cell_rows, gram_stack, mttkrp
+from rejoint.factorization.gram_sums import gram_stack
+from rejoint.factorization.problem import mttkrp
 from rejoint.model import Model
 
 CASES = {
@@ -141,12 +142,6 @@ def test_families_tell_complete_from_partial():
     # Elementary symmetric polynomials know one weight only.
     uneven = random_problem(0, (2, 3, 2, 2), all_subsets(4, 3), even=False)
     assert [f.complete for f in uneven.families] == [False]
-
-
-def test_rows_and_cells():
-    problem = random_problem(0, (2, 3, 2), ((0, 2),))
-    assert [problem.layout.rows(n) for n in range(3)] == [slice(0, 2), slice(2, 5), slice(5, 7)]
-    assert cell_rows(problem, (0, 2)).tolist() == [[0, 0, 1, 1], [5, 6, 5, 6]]
 
 
 def test_gram_stack():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
+from rejoint.factorization.exact_rank import exact_rank, fit_identified
 from rejoint.factorization.log_linear import (
     Effects,
     MarginPlan,
@@ -21,18 +22,10 @@ from rejoint.factorization.max_entropy import (
     make_completion_problem,
     start_completion,
 )
-from rejoint.factorization.table_choice import (
-    SmoothedTables,
-    choose_for_noisy,
-    find_identified,
-    find_older,
-    fit_rank,
-    pool_effects,
-    pool_shares,
-    read_rank,
-    weigh_rank,
-)
-from rejoint.factorization.table_goals import Near
+from rejoint.factorization.pooled_tables import pool_effects
+from rejoint.factorization.rank_evidence import SmoothedTables, fit_rank, weigh_rank
+from rejoint.factorization.table_choice import choose_for_sample
+from rejoint.factorization.table_goals import SoftGoal
 from rejoint.model import Model
 from rejoint.queries.tables import tables_of_model
 from rejoint.solver.session import Session
@@ -140,9 +133,13 @@ def test_tables_that_follow_from_each_other_are_those_of_the_joint():
 
 
 def log_linear_start(effects, own):
-    goals = [Near(s, np.ones(prod(effects.levels[n] for n in s)), 1.0, 1.0) for s in effects.sets]
+    goals = [
+        SoftGoal(s, np.ones(prod(effects.levels[n] for n in s)), 1.0, 1.0) for s in effects.sets
+    ]
     problem = make_completion_problem(effects.levels, goals)
-    base = independent_model(effects.levels, [Near((n,), s, 1.0, 1.0) for n, s in enumerate(own)])
+    base = independent_model(
+        effects.levels, [SoftGoal((n,), s, 1.0, 1.0) for n, s in enumerate(own)]
+    )
     return start_completion(problem, base)
 
 
@@ -181,12 +178,12 @@ def test_interactions_that_are_not_there_are_not_fitted():
 def test_exact_triples_of_low_rank_come_back(rank, levels):
     truth = draw_mixture(np.random.default_rng(rank), levels, rank)
     tables = as_tables(as_joint(truth), list(combinations(range(len(levels)), 3)))
-    assert read_rank(tables) == rank
-    found = find_identified(tables, session())
-    assert found.result.pmf.rank == rank
-    joint = found.result.pmf.marginal(tables.domain.names)
+    assert exact_rank(tables) == rank
+    found = fit_identified(tables, session())
+    assert found.pmf.rank == rank
+    joint = found.pmf.marginal(tables.domain.names)
     assert 0.5 * np.abs(joint - as_joint(truth)).sum() < 1e-10
-    assert f"rank {rank}" in found.certificate
+    assert f"rank {rank}" in found.choice
 
 
 def test_exact_triples_of_fifteen_classes_come_back():
@@ -194,11 +191,11 @@ def test_exact_triples_of_fifteen_classes_come_back():
     subsets = list(combinations(range(5), 3))
     flat = np.concatenate([tables_of_model(truth)(s).ravel() for s in subsets])
     tables = rj.Marginals(rj.Domain.of({f"v{n}": 10 for n in range(5)}), tuple(subsets), flat)
-    found = find_identified(tables, session())
+    found = fit_identified(tables, session())
     names = tables.domain.names
     model = rj.LowRankPMF(truth.weights, truth.parts, tables.domain)
-    assert found.result.pmf.rank == 15
-    gap = found.result.pmf.marginal(names[:4]) - model.marginal(names[:4])
+    assert found.pmf.rank == 15
+    gap = found.pmf.marginal(names[:4]) - model.marginal(names[:4])
     assert 0.5 * np.abs(gap).sum() < 1e-10
 
 
@@ -217,15 +214,15 @@ def test_exact_tables_of_no_low_rank_identify_none(kind):
     else:
         joint = draw_log_linear(rng, levels, int(kind[-1]))
     tables = as_tables(joint, list(combinations(range(5), order)))
-    assert find_identified(tables, session()) is None
+    assert fit_identified(tables, session()) is None
 
 
 def test_rounded_and_incomplete_tables_identify_none():
     truth = as_joint(draw_mixture(np.random.default_rng(0), (2,) * 4, 2))
     subsets = list(combinations(range(4), 3))
-    assert find_identified(as_tables(truth, subsets), session()) is not None
+    assert fit_identified(as_tables(truth, subsets), session()) is not None
     rounded = as_tables(1000 * truth, subsets, rounding=np.full(4, 0.5))
-    assert find_identified(rounded, session()) is None
+    assert fit_identified(rounded, session()) is None
 
 
 def sampled(joint, records, seed, order=3):
@@ -239,7 +236,7 @@ def tv(joint, model):
 
 def test_sampled_tables_of_low_rank_get_that_rank():
     joint = as_joint(draw_mixture(np.random.default_rng(1), (3,) * 5, 3))
-    choice = choose_for_noisy(sampled(joint, 10_000, 1), session())
+    choice = choose_for_sample(sampled(joint, 10_000, 1), session())
     assert choice.rank == 3 == choice.model.rank
     completed = choice.log_linear.state.tabulate(tuple(range(5)))
     assert tv(joint, choice.model) < 0.7 * 0.5 * np.abs(joint - completed).sum()
@@ -250,7 +247,7 @@ def test_sampled_tables_of_low_rank_get_that_rank():
 def test_sampled_tables_of_a_log_linear_joint_get_interactions(order):
     joint = draw_log_linear(np.random.default_rng(2), (3,) * 5, order)
     tables = sampled(joint, 10_000, 2)
-    choice = choose_for_noisy(tables, session())
+    choice = choose_for_sample(tables, session())
     assert choice.rank is None
     assert max(choice.evidence.values()) < -20
     problem = SmoothedTables.of(tables, 10_000.0)
@@ -266,39 +263,18 @@ def test_evidence_is_largest_at_the_true_rank():
     problem = SmoothedTables.of(tables, 5e4)
     weighed = {r: weigh_rank(sample, fit_rank(problem, r, 5e4, session())) for r in (2, 3, 4, 5, 6)}
     assert max(weighed, key=lambda r: weighed[r].evidence) == 4
-    assert weighed[3].excess > 10 > 3 > abs(weighed[4].excess)
-    assert weighed[4].open == 0
-
-
-def test_a_rank_that_pairs_leave_open_is_averaged():
-    joint = as_joint(draw_mixture(np.random.default_rng(2), (3,) * 5, 3))
-    choice = choose_for_noisy(sampled(joint, 20_000, 2, order=2), session())
-    assert choice.rank == 3
-    assert choice.model.rank == 3 * choice.members
-    assert (choice.members > 1) == ("mean of" in choice.text)
 
 
 def test_classes_that_are_nearly_as_probable_have_a_share():
     # Pairs say little about eight classes; the evidence is a few units below that of interactions.
     joint = as_joint(draw_mixture(np.random.default_rng(8), (3, 4, 3, 2, 2), 5))
-    choice = choose_for_noisy(sampled(joint, 20_000, 8, order=2), session())
+    choice = choose_for_sample(sampled(joint, 20_000, 8, order=2), session())
     assert -25 < max(choice.evidence.values()) < 5
     assert choice.rank is None
     assert choice.members == 2
     alone = choice.log_linear.state.model
     assert tv(joint, choice.model) < tv(joint, alone)
     assert "have a share of" in choice.text
-
-
-def test_what_no_table_holds_is_guessed_in_two_ways():
-    joint = as_joint(draw_mixture(np.random.default_rng(4), (3,) * 5, 3))
-    chain = [(n, n + 1) for n in range(4)]
-    counts = np.random.default_rng(4).multinomial(5000, joint.ravel()).reshape(joint.shape)
-    choice = choose_for_noisy(as_tables(counts, chain, noisy=True), session())
-    assert choice.members > 1
-    assert tv(joint, choice.model) < tv(joint, choice.log_linear.state.model)
-    result = rj.factorize(as_tables(counts, chain, noisy=True), random_state=0, progress=False)
-    assert f"The mean of {choice.members} models" in result.choice
 
 
 def test_groups_of_variables_without_a_common_table_stay_independent():
@@ -310,17 +286,6 @@ def test_groups_of_variables_without_a_common_table_stay_independent():
         ).pmf
     across = pmf.marginal(["v0", "v2"])
     assert np.allclose(across, np.outer(across.sum(1), across.sum(0)), atol=1e-9)
-
-
-def test_zeros_that_no_chance_explains_are_kept():
-    rng = np.random.default_rng(6)
-    joint = draw_log_linear(rng, (3, 3, 2, 2), 3)
-    joint[0, 1] = 0.0
-    joint /= joint.sum()
-    choice = choose_for_noisy(sampled(joint, 3000, 6), session())
-    table = choice.log_linear.state.tabulate((0, 1)).reshape(3, 3)
-    assert table[0, 1] == 0.0
-    assert (table > 0).sum() == 8
 
 
 def test_tables_of_the_same_records_count_once_and_of_others_all():
@@ -342,24 +307,6 @@ def test_tables_of_the_same_records_count_once_and_of_others_all():
             assert np.allclose(share, pooled.own[n], atol=1e-8)
 
 
-def test_an_older_table_is_found_by_its_shares_and_keeps_its_odds_ratios():
-    rng = np.random.default_rng(9)
-    joint = draw_log_linear(rng, (2,) * 4, 2)
-    tilt = np.exp(rng.normal(0.0, 0.7, (2, 1, 1, 1)) + rng.normal(0.0, 0.7, (1, 2, 1, 1)))
-    before = joint * tilt / (joint * tilt).sum()
-    subsets = list(combinations(range(4), 2))
-    flat = [margin(before if s == (0, 1) else joint, s).ravel() * 5000 for s in subsets]
-    domain = rj.Domain.of({f"v{n}": 2 for n in range(4)})
-    tables = rj.Marginals(domain, tuple(subsets), np.concatenate(flat), noisy=True)
-    assert find_older(tables) == {0}
-    assert np.allclose(pool_shares(tables, {0})[0], margin(joint, (0,)))
-    _, pooled = pool_effects(tables, Effects((2,) * 4, subsets))
-    odds = [
-        t[0, 0] * t[1, 1] / (t[0, 1] * t[1, 0]) for t in (pooled.tables.shares(0), tables.shares(0))
-    ]
-    assert odds[0] == pytest.approx(odds[1])
-
-
 def test_rounded_tables_of_a_sample_are_reconciled():
     rng = np.random.default_rng(10)
     joint = draw_log_linear(rng, (3,) * 4, 2)
@@ -370,7 +317,7 @@ def test_rounded_tables_of_a_sample_are_reconciled():
     tables = rj.Marginals(
         exact.domain, exact.index_subsets, flat, noisy=True, rounding=np.full(len(subsets), 2.5)
     )
-    errors = [tv(joint, choose_for_noisy(t, session()).model) for t in (exact, tables)]
+    errors = [tv(joint, choose_for_sample(t, session()).model) for t in (exact, tables)]
     assert errors[1] < 1.5 * errors[0]
 
 
@@ -381,9 +328,9 @@ def test_the_choice_so_far_is_offered_to_an_interrupted_fit(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rejoint.factorization.table_choice.fit_rank", interrupt)
+    monkeypatch.setattr("rejoint.factorization.rank_evidence.fit_rank", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        choose_for_noisy(sampled(joint, 2000, 2), offered)
+        choose_for_sample(sampled(joint, 2000, 2), offered)
     choice = offered.best()
     assert choice.rank is None
     assert tv(joint, choice.model) < 0.1
@@ -392,7 +339,7 @@ def test_the_choice_so_far_is_offered_to_an_interrupted_fit(monkeypatch):
 def test_tables_with_too_many_effects_have_no_choice():
     levels = (16, 16, 16)
     joint = np.full(levels, 1.0 / prod(levels))
-    assert choose_for_noisy(as_tables(1e4 * joint, [(0, 1, 2)], noisy=True), session()) is None
+    assert choose_for_sample(as_tables(1e4 * joint, [(0, 1, 2)], noisy=True), session()) is None
 
 
 def test_a_sample_keeps_a_least_variance():

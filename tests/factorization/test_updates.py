@@ -13,9 +13,9 @@ from small_models import (
     unpacked,
 )
 
-from rejoint.factorization import unfolding
+from rejoint.factorization import gram_sums
 from rejoint.factorization.admm import factor_update, weights_update
-from rejoint.factorization.problem import gram_stack, mttkrp
+from rejoint.factorization.problem import mttkrp
 
 
 def quadratic(seed, rows, rank):
@@ -115,8 +115,8 @@ def test_weights_are_recovered_given_the_factors():
 def test_a_factor_is_recovered_given_the_rest(n):
     # First, middle and last variable of its tables: each unfolding must match its product.
     problem, weights, factors = exact_problem(4, (4, 3, 5, 2), all_subsets(4, 3), 3)
-    gram = np.outer(weights, weights) * unfolding.factor_gram(
-        problem.families, gram_stack(problem.layout, factors), n
+    gram = np.outer(weights, weights) * gram_sums.factor_gram(
+        problem.families, gram_sums.gram_stack(problem.layout, factors), n
     )
     target = mttkrp(problem, factors, n) * weights
     levels = problem.levels[n]
@@ -129,8 +129,8 @@ def test_the_subproblems_are_those_of_the_objective():
     # Optimal in one block at a time: no move of that block lowers the objective.
     problem = random_problem(5, (3, 4, 2), all_subsets(3, 2), even=False)
     weights, factors = unpacked(random_model(6, problem.levels, 2))
-    products = gram_stack(problem.layout, factors)
-    gram = np.outer(weights, weights) * unfolding.factor_gram(problem.families, products, 1)
+    products = gram_sums.gram_stack(problem.layout, factors)
+    gram = np.outer(weights, weights) * gram_sums.factor_gram(problem.families, products, 1)
     rows = problem.layout.rows(1)
     best = factors.copy()
     target = mttkrp(problem, factors, 1) * weights

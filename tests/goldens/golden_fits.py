@@ -158,12 +158,6 @@ def tables_rank_auto(_):
 
 
 @golden
-def all_tables(_):
-    whole = rj.AllTables(data.records(6, rows=400, shape=(2,) * 8, missing=0.1), order=3)
-    return factored(whole, 2, "auto", n_init=2, weighting="count")
-
-
-@golden
 def tables_by_default(_):
     return summary(rj.factorize(data.triples(), random_state=0))
 

@@ -10,8 +10,8 @@ from sklearn.utils.validation import validate_data
 from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
-from rejoint.factorization.early_stop import Smooth
 from rejoint.factorization.fit_tables import Auto
+from rejoint.factorization.smooth import Smooth
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import DEFAULT_RULE
 from rejoint.records.records import BaseRecords, Records, drop_columns

@@ -13,23 +13,17 @@ columns has one large eigenvalue and many small ones.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from rejoint import kernels
 from rejoint.arrays import FloatArray
-from rejoint.factorization.problem import ROUGH_SHARE, TableProblem
+from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.table_policy import POLICY
 from rejoint.kernels import damped_inverse, project_columns
 from rejoint.model import Layout, Model
 from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.solver import Limits, Stalled
-
-if TYPE_CHECKING:
-    from rejoint.factorization.all_tables import RecordTables
-
-    # Formed or not: both have visit and quick_value.
-    AnyTables: TypeAlias = TableProblem | RecordTables
 
 
 def factor_update(
@@ -46,13 +40,8 @@ def weights_update(
     """Minimize ``w G w/2 - v w`` over the simplex, which here runs along F."""
     inverse, rho = damped_inverse(gram)
     rows = (target[None], weights[None], dual[None])
-    found, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
-    return found[0], dual[0]
-
-
-#: Sweeps in a row that may fail to lower the objective; where they hardly move the model it is
-#: rounding that they fail by.
-PATIENCE, SETTLED = 20, 1e-6
+    moved, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
+    return moved[0], dual[0]
 
 
 @dataclass(frozen=True)
@@ -98,26 +87,24 @@ class Admm:
     name: str = field(default="admm", init=False)
     needs = ("visit", "loss.unit_curvature")
 
-    def init(self, problem: "AnyTables", model: Model) -> AdmmState:
+    def init(self, problem: TableProblem, model: Model) -> AdmmState:
         """State at a first model, with zero duals."""
         zeros = np.zeros_like(model.weights), np.zeros_like(model.factors)
         return AdmmState(model, *zeros, problem.quick_value(model), np.inf)
 
-    def step(self, problem: "AnyTables", state: AdmmState) -> AdmmState:
+    def step(self, problem: TableProblem, state: AdmmState) -> AdmmState:
         """One sweep, then the accelerated point if that is lower still."""
         swept = sweep(problem, state, self.inner)
         value = swept.objective  # NaN where the sweep has not computed it
-        if not value > ROUGH_SHARE * problem.scale:
+        if not value > POLICY.rough_share * problem.scale:
             value = problem.quick_value(swept.model)
         before, after = state.model.stacked, swept.model.stacked
         moved = np.linalg.norm(after - before) / np.linalg.norm(before)
         # Moves are small because little is left as well as because they lead nowhere.
-        left = problem.error(state.objective)
-        residual = float(moved / left) if left > 0 else 0.0
-        if np.isnan(left):  # the size of tables that are not formed is not known
-            residual = float(moved)
+        error = problem.error(state.objective)
+        residual = float(moved / error) if error > 0 else 0.0
         if value > state.objective:
-            if state.rejected + 1 >= PATIENCE and residual > SETTLED:
+            if state.rejected + 1 >= POLICY.patience and residual > POLICY.rounding_move:
                 raise Stalled
             # Inexact inner steps are not monotone: keep the model, but also the new duals,
             # from which the same update comes out better next time.
@@ -139,7 +126,7 @@ class Admm:
         return accelerate(problem, state)
 
 
-def sweep(problem: "AnyTables", state: AdmmState, inner: int) -> AdmmState:
+def sweep(problem: TableProblem, state: AdmmState, inner: int) -> AdmmState:
     """Update each factor, then the weights (the paper's two subproblems)."""
     if problem.packed is not None:
         return sweep_packed(problem, problem.packed, state, inner)
@@ -160,7 +147,7 @@ def sweep(problem: "AnyTables", state: AdmmState, inner: int) -> AdmmState:
 
 
 def sweep_packed(
-    problem: "AnyTables", packed: FloatArray, state: AdmmState, inner: int
+    problem: TableProblem, packed: FloatArray, state: AdmmState, inner: int
 ) -> AdmmState:
     """The same over all triples, by a kernel as a whole."""
     parts, duals, value = kernels.triples_sweep(
@@ -175,7 +162,7 @@ def sweep_packed(
     return AdmmState(Model(problem.layout, *parts), *duals, objective, np.inf)
 
 
-def accelerate(problem: "AnyTables", state: AdmmState) -> AdmmState:
+def accelerate(problem: TableProblem, state: AdmmState) -> AdmmState:
     """Anderson mixing of the last sweeps, where it lowers the objective."""
     if len(state.before) < 2:
         return state

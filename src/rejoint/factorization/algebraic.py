@@ -26,8 +26,10 @@ import numpy as np
 from rejoint.arrays import FloatArray, parts_of, sum_to
 from rejoint.factorization.admm import weights_update
 from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.table_policy import POLICY
 from rejoint.kernels import project_columns
 from rejoint.model import Model
+from rejoint.queries.tables import khatri_rao
 from rejoint.solver.solver import Limits
 
 Block = tuple[int, ...]
@@ -52,7 +54,7 @@ class Subtables:
 
     def __init__(self, problem: TableProblem) -> None:
         self.problem = problem
-        self.best: dict[bool, ModeBlocks | None] = {}
+        self.best: dict[bool, ModeBlocks] = {}
         self.owner: dict[frozenset[int], int] = {}
         for i, subset in enumerate(problem.subsets):
             for part in parts_of(subset, 4):
@@ -73,9 +75,7 @@ class Subtables:
         """The partition that carries the largest rank, of all that were tried."""
         if pairs not in self.best:
             self.best[pairs] = search_groups(self, pairs)
-        found = self.best[pairs]
-        assert found is not None
-        return found
+        return self.best[pairs]
 
     def largest_rank(self, *, pairs: bool) -> int:
         """Largest rank that a partition carries; 0 if there is no table for one."""
@@ -92,21 +92,6 @@ def stacked_rank(levels: Sequence[int], variables: Sequence[int], pairs: bool) -
     return rank + sum(a * b for a, b in combinations(free, 2)) if pairs else rank
 
 
-def draw_groups(
-    subtables: Subtables, rank: int, rng: np.random.Generator, *, pairs: bool, limit: int = 120
-) -> ModeBlocks:
-    """Grow three groups from a random seed, so that the first two can carry ``rank`` if possible.
-
-    How far the first two grow beyond ``rank`` is drawn too: with noisy tables it is not known
-    beforehand whether longer sides or more slabs help. ``limit`` bounds the rows of a stacked
-    mode; what is left out is added by least squares.
-    """
-    levels = subtables.problem.levels
-    order = [int(n) for n in rng.permutation(len(levels)) if levels[n] > 1]
-    slack = float(rng.choice([1.0, 1.5, np.inf]))
-    return grow_groups(subtables, rank, order, slack, pairs=pairs, limit=limit)
-
-
 def grow_groups(
     subtables: Subtables,
     rank: int,
@@ -114,9 +99,11 @@ def grow_groups(
     slack: float,
     *,
     pairs: bool,
-    limit: int = 120,
 ) -> ModeBlocks:
-    """Put variables, in order, into the weaker of the first two groups, else into the third."""
+    """Put variables, in order, into the weaker of the first two groups, else into the third.
+
+    The rows of a stacked mode are bounded; what is left out is added by least squares.
+    """
     levels = subtables.problem.levels
     groups = find_seed(subtables, order, pairs)
     first, second, third = groups
@@ -128,7 +115,9 @@ def grow_groups(
         wanted = [group for size, group in sorted(sides, key=lambda s: s[0]) if size < slack * rank]
         for group in [*wanted, third]:
             rows = sum(levels[m] for m in group) + levels[n]
-            if rows <= max(limit, 2 * rank) and joins(subtables, n, group, groups, pairs):
+            if rows <= max(POLICY.mode_rows, 2 * rank) and joins(
+                subtables, n, group, groups, pairs
+            ):
                 group.append(n)
                 break
     heads = combinations(sorted(first), 2) if pairs else ((n,) for n in first)
@@ -176,7 +165,7 @@ def search_groups(subtables: Subtables, pairs: bool) -> ModeBlocks:
     rng = np.random.default_rng(0)
     usable = [n for n in range(len(levels)) if levels[n] > 1]
     down = sorted(usable, key=lambda n: -levels[n])
-    orders = [rng.permutation(usable).tolist() for _ in range(100 if len(usable) < 20 else 20)]
+    orders = [rng.permutation(usable).tolist() for _ in range(POLICY.tried_orders)]
     for third in down[:50]:
         # Large variables first into the weaker side balance the two; pairs need few of them.
         rest = [n for n in down if n != third]
@@ -201,7 +190,7 @@ def virtual_tensor(subtables: Subtables, groups: ModeBlocks) -> FloatArray:
     return tensor
 
 
-Known = dict[int, FloatArray]
+Factors = dict[int, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -256,7 +245,11 @@ class Algebraic:
         """Solve for one random partition; keep the model if it fits better."""
         rank = state.model.rank
         pairs = state.subtables.largest_rank(pairs=False) < rank
-        groups = draw_groups(state.subtables, rank, state.rng, pairs=pairs)
+        usable = [n for n, size in enumerate(problem.levels) if size > 1]
+        order = state.rng.permutation(usable).tolist()
+        # With noisy tables it is not known whether longer sides or more slabs help.
+        slack = float(state.rng.choice([1.0, 1.5, np.inf]))
+        groups = grow_groups(state.subtables, rank, order, slack, pairs=pairs)
         if carried_rank(problem.levels, groups) < rank:
             groups = state.subtables.best_groups(pairs=pairs)
         for model in self.solve(state.subtables, groups, rank, state.rng):
@@ -274,10 +267,10 @@ class Algebraic:
         models = []
         for _ in range(self.combinations):
             stacked = basis @ shared_eigenvectors(core, rng)
-            known = read_factors(subtables.problem, groups.first, stacked)
-            known, weights = complete_groups(subtables.problem, groups, tensor, known)
-            attach_rest(subtables, known, weights)
-            models.append(polish_weights(subtables.problem, known, weights))
+            factors = read_factors(subtables.problem, groups.first, stacked)
+            factors, weights = complete_groups(subtables.problem, groups, tensor, factors)
+            attach_rest(subtables, factors, weights)
+            models.append(polish_weights(subtables.problem, factors, weights))
         return models
 
 
@@ -318,7 +311,7 @@ def shared_eigenvectors(core: FloatArray, rng: np.random.Generator) -> FloatArra
     return np.real(np.linalg.eig(ratio)[1])
 
 
-def read_factors(problem: TableProblem, blocks: tuple[Block, ...], stacked: FloatArray) -> Known:
+def read_factors(problem: TableProblem, blocks: tuple[Block, ...], stacked: FloatArray) -> Factors:
     """Scale every block's columns to sum to one; sum pairs down to single variables."""
     parts: dict[int, list[FloatArray]] = {}
     start = 0
@@ -329,74 +322,65 @@ def read_factors(problem: TableProblem, blocks: tuple[Block, ...], stacked: Floa
         total = rows.sum(axis=0)
         rows = rows / np.where(np.abs(total) < 1e-12, 1e-12, total)
         for axis, n in enumerate(block):
-            gone = tuple(k for k in range(len(block)) if k != axis)
-            parts.setdefault(n, []).append(rows.reshape(*shape, -1).sum(axis=gone))
+            others = tuple(k for k in range(len(block)) if k != axis)
+            parts.setdefault(n, []).append(rows.reshape(*shape, -1).sum(axis=others))
     # Far outside the simplex only the direction matters; clipping keeps the projection exact.
     return {n: project_columns(np.clip(np.mean(p, axis=0), -10, 10)) for n, p in parts.items()}
 
 
 def complete_groups(
-    problem: TableProblem, groups: ModeBlocks, tensor: FloatArray, known: Known
-) -> tuple[Known, FloatArray]:
+    problem: TableProblem, groups: ModeBlocks, tensor: FloatArray, factors: Factors
+) -> tuple[Factors, FloatArray]:
     """Factors of the other two groups, and the weights.
 
     The rows of ``pinv(A_1) T`` are ``w_f a_2f o a_3f``; summed over one group's rows they give
     the other's.
     """
-    stacked = np.vstack([product_of(known, block) for block in groups.first])
+    one = np.ones(next(iter(factors.values())).shape[1])
+    stacked = np.vstack([khatri_rao([factors[n] for n in block], one) for block in groups.first])
     rest = np.linalg.lstsq(stacked, tensor.reshape(len(tensor), -1), rcond=None)[0]
     rest = rest.reshape(-1, *tensor.shape[1:])
-    known = known | read_factors(problem, groups.second, rest.sum(axis=2).T)
-    known = known | read_factors(problem, groups.third, rest.sum(axis=1).T)
+    factors = factors | read_factors(problem, groups.second, rest.sum(axis=2).T)
+    factors = factors | read_factors(problem, groups.third, rest.sum(axis=1).T)
     mass = rest.sum(axis=(1, 2)) / (len(groups.second) * len(groups.third))
-    return known, project_columns(mass[:, None])[:, 0]
+    return factors, project_columns(mass[:, None])[:, 0]
 
 
-def product_of(known: Known, block: Block | list[int]) -> FloatArray:
-    """Khatri-Rao product of the known factors of some variables."""
-    product = known[block[0]]
-    for n in block[1:]:
-        product = (product[:, None] * known[n][None]).reshape(-1, product.shape[-1])
-    return product
-
-
-def attach_rest(subtables: Subtables, known: Known, weights: FloatArray) -> None:
+def attach_rest(subtables: Subtables, factors: Factors, weights: FloatArray) -> None:
     """Find the factors of all other variables from tables they share with known ones.
 
     ``X = A_n (Q diag(w))^T`` is linear in ``A_n``; the variable whose ``Q`` has the highest rank
     goes first.
     """
     problem = subtables.problem
-    while missing := [n for n in range(len(problem.levels)) if n not in known]:
-        solved = {n: solve_one(subtables, known, weights, n) for n in missing}
-        rank = max(found[0] for found in solved.values())
-        for n, (reached, factor) in solved.items():
-            if reached == rank:
-                known[n] = factor
+    while missing := [n for n in range(len(problem.levels)) if n not in factors]:
+        solved = {n: solve_one(subtables, factors, weights, n) for n in missing}
+        rank = max(reached for reached, _ in solved.values())
+        factors |= {n: factor for n, (reached, factor) in solved.items() if reached == rank}
 
 
 def solve_one(
-    subtables: Subtables, known: Known, weights: FloatArray, n: int
+    subtables: Subtables, factors: Factors, weights: FloatArray, n: int
 ) -> tuple[int, FloatArray]:
     """Least-squares factor of variable ``n`` given known ones, and the rank of the system."""
     problem, rank = subtables.problem, len(weights)
     sides, designs = [], []
     for subset in (problem.subsets[i] for i in problem.tables_with[n]):
         # Three known ones are enough to tell classes apart, and bound the size of a table.
-        others = [m for m in subset if m in known][:3]
+        others = [m for m in subset if m in factors][:3]
         if others:
             sides.append(subtables.table([n, *others]).reshape(problem.levels[n], -1))
-            designs.append(product_of(known, others) * weights)
+            designs.append(khatri_rao([factors[m] for m in others], weights))
     if not designs:
         return -1, np.full((problem.levels[n], rank), 1.0 / problem.levels[n])
-    found = np.linalg.lstsq(np.vstack(designs), np.hstack(sides).T, rcond=1e-10)
-    return int(found[2]), project_columns(np.asarray(found[0].T, dtype=np.float64))
+    factor, _, reached, _ = np.linalg.lstsq(np.vstack(designs), np.hstack(sides).T, rcond=1e-10)
+    return int(reached), project_columns(np.asarray(factor.T, dtype=np.float64))
 
 
-def polish_weights(problem: TableProblem, known: Known, weights: FloatArray) -> Model:
+def polish_weights(problem: TableProblem, factors: Factors, weights: FloatArray) -> Model:
     """Stack the factors and fit the weights to all tables."""
-    factors = np.vstack([known[n] for n in range(len(problem.levels))])
-    normal = problem.visit(weights, factors).weights_normal()
+    stacked = np.vstack([factors[n] for n in range(len(problem.levels))])
+    normal = problem.visit(weights, stacked).weights_normal()
     return Model(
-        problem.layout, weights_update(*normal, weights, np.zeros_like(weights), 200)[0], factors
+        problem.layout, weights_update(*normal, weights, np.zeros_like(weights), 200)[0], stacked
     )

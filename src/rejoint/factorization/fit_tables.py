@@ -21,14 +21,13 @@ from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.newton import Newton
 from rejoint.factorization.problem import (
     TableProblem,
-    cell_rows,
     make_problem,
     mix_with_independence,
     random_model,
 )
 from rejoint.factorization.table_goals import contradictions, exact_goals
 from rejoint.factorization.table_policy import POLICY
-from rejoint.factorization.unfolding import khatri_rao
+from rejoint.factorization.unfolding import FlatTables
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, join_messages
 from rejoint.model import Model
@@ -85,18 +84,18 @@ class Auto:
     polish_limit: int = 5000
 
     def within(self, noise: float) -> "Auto":
-        """The same for tables with sampling noise: stages end where they gain little against it."""
+        """Return a copy whose stages stop when the gain is small relative to the sampling noise."""
         if not noise:
             return self
-        least = NOISE_GAIN * noise
 
-        def limited(limits: Limits) -> Limits:
-            return replace(limits, gain=max(limits.gain, least))
+        def limited(solver: Any) -> Any:
+            gain = max(solver.limits.gain, POLICY.noise_gain * noise)
+            return replace(solver, limits=replace(solver.limits, gain=gain))
 
         return replace(
             self,
-            polish=replace(self.polish, limits=limited(self.polish.limits)),
-            finish=replace(self.finish, limits=limited(self.finish.limits)),
+            polish=limited(self.polish),
+            finish=limited(self.finish),
             polish_limit=min(self.polish_limit, self.polish.dense_limit),
         )
 
@@ -135,47 +134,27 @@ def as_method(solver: Any) -> AnySolver | Auto:
     return method
 
 
-#: Rounds at the most, and the share of a table's mass below which a round moves nothing.
-ROUNDS, STILL = 200, 3e-5
-
-#: Steps of each solver within a round: more are lost on a fill that is not final.
-ROUND_STEPS = 5
-
 Fit = Callable[[Marginals, LowRankPMF | None, bool], FitResult]
 
 
 def fit_filled(marginals: Marginals, session: Session, fit: Fit) -> FitResult:
     """Alternate between a fit and filling unknown cells by it, until these rest.
 
-    Parameters
-    ----------
-    marginals : Marginals
-        With cells that are not known.
-    session : Session
-        Of the fit.
-    fit : callable
-        Fits tables, from a model if one is given, briefly or to the end.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> tables = {("a", "b"): [[30.0, float("nan")], [20.0, 40.0]], ("a",): [0.4, 0.6]}
-    >>> m = rj.Marginals.from_tables(tables, suppressed=(0, float("inf")))
-    >>> rj.factorize(m, rank=2, random_state=0).pmf.marginal(["a", "b"]).round(3)
-    array([[0.3, 0.1],
-           [0.2, 0.4]])
+    ``fit`` fits tables, from a model if one is given, briefly or to the end.
     """
     result = fit(marginals, None, False)
     best = best_run(result.starts)
     rounds, moved = 0, np.inf
-    while rounds < ROUNDS and moved > STILL:
+    while rounds < POLICY.fill_rounds and moved > POLICY.filled:
         session.offer(partial(_interrupt, result), certain=True)
         filled = marginals.filled(result.pmf)
-        moved, marginals = _largest_change(marginals, filled), filled
-        rounds += 1
+        change = np.add.reduceat(np.abs(marginals.flat - filled.flat), marginals.starts[:-1])
+        moved = float((change / np.maximum(filled.totals, 1e-300)).max())
+        marginals, rounds = filled, rounds + 1
         extend = partial(_extend, result, best, _describe_fill(marginals, rounds, moved))
         with session.convert(extend):
-            after = fit(marginals, result.pmf, moved > STILL and rounds < ROUNDS)
+            is_last = moved <= POLICY.filled or rounds == POLICY.fill_rounds
+            after = fit(marginals, result.pmf, not is_last)
         result = extend(after)
     return result
 
@@ -197,54 +176,25 @@ def _extend(before: FitResult, best: int, note: str, after: FitResult) -> FitRes
 
 
 def shorten(method: AnySolver | Auto) -> AnySolver | Auto:
-    """The same solver with few steps.
-
-    Examples
-    --------
-    >>> from rejoint.factorization.kl import Kl
-    >>> shorten(Kl()).limits.max_steps
-    5
-    """
+    """The same solver with few steps: more are lost on a fill that is not final."""
     if isinstance(method, Auto):
         polish, finish = shorten(method.polish), shorten(method.finish)
         return replace(method, polish=polish, finish=finish)  # type: ignore[arg-type]
     if is_dataclass(method) and any(f.name == "limits" for f in fields(method)):
-        limits = replace(method.limits, max_steps=ROUND_STEPS)
+        limits = replace(method.limits, max_steps=POLICY.fill_steps)
         return replace(method, limits=limits)
     return method
 
 
-def _largest_change(before: Marginals, after: Marginals) -> float:
-    """Largest share of a table's mass that the fill moved."""
-    gap = np.add.reduceat(np.abs(before.flat - after.flat), before.starts[:-1])
-    return float((gap / np.maximum(after.totals, 1e-300)).max())
-
-
 def _describe_fill(marginals: Marginals, rounds: int, moved: float) -> str:
     assert marginals.unknown is not None
-    number = plural(len(marginals.unknown), "cell")
     text = (
-        f" {number} of the tables not known: filled by what the model expects, within their "
-        f"bounds, in {plural(rounds, 'round')}"
+        f" {plural(len(marginals.unknown), 'cell')} of the tables not known: filled by what the "
+        f"model expects, within their bounds, in {plural(rounds, 'round')}"
     )
-    if moved > STILL:
+    if moved > POLICY.filled:
         return f"{text}; the last still moved {moved:.1e} of a table's mass."
     return f"{text}, until nothing moved by more than {moved:.0e} of a table's mass."
-
-
-#: Relative error of the tables below which a start has found the answer and the others are
-#: spared: far below what noise or a wrong rank leaves.
-SOLVED = 1e-10
-
-#: This many starts whose objectives agree this closely, of at least this many, have most likely
-#: found the best model; two alike are often the same local minimum.
-AGREEMENT, ALIKE_STARTS, LEAST_STARTS = 1e-3, 3, 5
-
-#: Shares of the squared error that the true model has by chance (`TableProblem.noise`). Stages end
-#: that gain less within their window; objectives are alike that differ by less; a model with less
-#: is not polished. On 20 random models of 5 to 10 variables the error of four-way tables stayed
-#: within .1 %; 217 records of 17 votes at rank 20 took 0.3 s in place of 45.
-NOISE_GAIN, NOISE_ALIKE, NOISE_SHARE = 1e-3, 1e-2, 0.2
 
 
 def fit_tables(
@@ -302,7 +252,7 @@ def plan_starts(
     n_init: int,
     rng: np.random.Generator,
 ) -> Iterator[Start]:
-    """What to run from where: a given model alone, else an algebraic start and random ones.
+    """Yield the starts: the given model, or one algebraic start and random ones.
 
     A loss other than squares begins where least squares ends, unless a start is asked for.
     """
@@ -334,9 +284,10 @@ def can_solve_algebraically(problem: TableProblem, rank: int) -> bool:
 def is_enough(runs: Sequence[Run], noise: float = 0.0) -> bool:
     """Whether no further starts are needed; ``noise`` is the objective expected by chance."""
     best = min(run.objective for run in runs)
-    alike = sum(run.objective <= (1.0 + AGREEMENT) * best + NOISE_ALIKE * noise for run in runs)
-    solved = min(run.error for run in runs) <= SOLVED
-    return solved or (alike >= ALIKE_STARTS and len(runs) >= LEAST_STARTS)
+    most = (1.0 + POLICY.agreement) * best + POLICY.noise_alike * noise
+    solved = min(run.error for run in runs) <= POLICY.solved
+    is_repeated = sum(run.objective <= most for run in runs) >= POLICY.alike_starts
+    return solved or (is_repeated and len(runs) >= POLICY.least_starts)
 
 
 def follow_stages(
@@ -348,7 +299,9 @@ def follow_stages(
     model = start.model
     before = start.stages[0].loss
     for stage in start.stages:
-        if stage is not start.stages[-1] and is_chance(problem, done):
+        # What is left of a model that is very near to the tables is chance.
+        least = POLICY.noise_share * problem.noise if problem.loss is SQUARES else -np.inf
+        if stage is not start.stages[-1] and done is not None and done.objective <= least:
             continue
         try:
             after = run(stage.solver, problem.under(stage.loss), model, session, start=number)
@@ -363,19 +316,10 @@ def follow_stages(
         if done.stop is Stop.EXACT:
             break
         model, before = done.model, stage.loss
-        if isinstance(stage.solver, Algebraic) and done.error > SOLVED:
+        if isinstance(stage.solver, Algebraic) and done.error > POLICY.solved:
             model = mix_with_independence(problem, model)
     assert shown is not None
     return shown
-
-
-def is_chance(problem: TableProblem, done: Run | None) -> bool:
-    """Whether a model is so near to the tables that what is left is chance."""
-    return (
-        done is not None
-        and problem.loss is SQUARES
-        and done.objective <= NOISE_SHARE * problem.noise
-    )
 
 
 def join_runs(done: Run | None, after: Run, *, comparable: bool = True) -> Run:
@@ -403,7 +347,7 @@ def make_result(problem: TableProblem, marginals: Marginals, runs: Sequence[Run]
     best = runs[best_run(runs)]
     achieved = f"The tables are met to a relative error of {best.error:.2g}"
     more = ""
-    if best.error <= SOLVED:
+    if best.error <= POLICY.solved:
         achieved = f"The tables are met exactly: relative error {best.error:.1e}"
     elif best.stop is Stop.STALLED and best.records[-1].solver == "admm":
         more = "A larger inner= of Admm may improve it, or solver='newton'."
@@ -412,13 +356,9 @@ def make_result(problem: TableProblem, marginals: Marginals, runs: Sequence[Run]
             "The rest can be sampling noise, tables that disagree, a rank above "
             f"{best.model.rank}, or a local minimum."
         )
-    distances = table_distances(problem, marginals, best.model)
+    distances = table_distances(marginals, best.model)
     pmf = LowRankPMF.of_model(best.model, marginals.domain)
     return FitResult.of(pmf, runs, achieved, best=best, more=more, misfits=distances)
-
-
-#: A cell has probability zero, as far as its table is concerned, below this share of what it has.
-ABSENT = 1e-6
 
 
 def lift_seen(result: FitResult, marginals: Marginals, weighting: str) -> FitResult:
@@ -428,51 +368,52 @@ def lift_seen(result: FitResult, marginals: Marginals, weighting: str) -> FitRes
     shares, would make it. Tables of shares do not say how many records they have; they are lifted
     only where a cell with mass has none in the model, by no more than the tables are missed.
     """
-    if result.error <= SOLVED or not len(marginals):
+    if result.error <= POLICY.solved or not len(marginals):
         return result
     counted, pmf, lifted = bool(marginals.counted.all()), result.pmf, []
     if not counted and not lacks_mass(pmf, marginals):
         return result
     assumed = max(float(POLICY.assumed_records), 1.0 / max(result.misfits.values()))
-    for factor, (shares, total) in zip(pmf.factors, seen_shares(marginals), strict=True):
+    for factor, (shares, total) in zip(pmf.factors, _largest_shares(marginals), strict=True):
         records = total if counted else assumed
-        least = shares[:, None] / (records * pmf.weights + 1.0)
-        columns = np.maximum(factor, least)
+        columns = np.maximum(factor, shares[:, None] / (records * pmf.weights + 1.0))
         lifted.append(columns / columns.sum(axis=0))
     if all(map(np.array_equal, lifted, pmf.factors)):
         return result
     model, problem = Model.of(pmf.weights, lifted), make_problem(marginals, weighting)
-    error, said = problem.relative_error(model), ""
+    error, note = problem.relative_error(model), ""
     if f"{error:.2g}" != f"{result.error:.2g}":
         what = "one record more" if counted else f"one of {plural(round(assumed), 'record')}"
-        said = (
+        note = (
             f"No class excludes a level that was seen: it is as probable as {what} would make it, "
             f"which makes the relative error {error:.2g}."
         )
     return replace(
         result,
         pmf=LowRankPMF(pmf.weights, lifted, pmf.domain),
-        stop=join_messages([result.stop, said]),
+        stop=join_messages([result.stop, note]),
         error=error,
-        misfits=table_distances(problem, marginals, model),
+        misfits=table_distances(marginals, model),
     )
 
 
 def lacks_mass(pmf: LowRankPMF, marginals: Marginals) -> bool:
-    """Whether a cell has mass in a table and none in the model.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> tables = rj.Marginals.from_tables({("a", "b"): [[0.5, 0.1], [0.0, 0.4]]})
-    >>> pmf = rj.LowRankPMF([0.5, 0.5], [[[1.0, 0.0], [0.0, 1.0]]] * 2, tables.domain)
-    >>> lacks_mass(pmf, tables)
-    True
-    """
+    """Whether a cell has mass in a table and none in the model."""
     return any(
-        bool((pmf.marginal(names) < ABSENT * marginals.shares(i)).any())
+        bool((pmf.marginal(names) < POLICY.absent * marginals.shares(i)).any())
         for i, names in enumerate(marginals.subsets)
     )
+
+
+def _largest_shares(marginals: Marginals) -> list[tuple[FloatArray, float]]:
+    """Shares of each variable, and the records behind them, by the table with most records."""
+    shape = marginals.domain.shape
+    shares = [(np.zeros(levels), 1.0) for levels in shape]
+    for i in np.argsort(marginals.totals, kind="stable"):
+        for n in marginals.index_subsets[i]:
+            share = sum_to(marginals.shares(i), marginals.index_subsets[i], (n,))
+            shares[n] = share, float(marginals.totals[i])
+    return shares
 
 
 def describe_miss(result: FitResult, marginals: Marginals) -> str:
@@ -480,16 +421,6 @@ def describe_miss(result: FitResult, marginals: Marginals) -> str:
 
     Nothing where it meets them: to a millionth of their mass, within the bounds of numbers that
     were rounded or suppressed, or by chance where they are of a sample.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> tables = rj.Marginals.from_tables({("a", "b"): [[90, 110], [10, 790]]})
-    >>> print(describe_miss(rj.factorize(tables, rank=1), tables))
-    Rank 1 misses the tables: 0.082 of the mass of (a, b) is in other cells. Leave out rank= to \
-meet them with more classes.
-    >>> describe_miss(rj.factorize(tables, rank=2), tables)
-    ''
     """
     if not len(marginals):
         return ""
@@ -517,26 +448,14 @@ def _missed_tables(result: FitResult, marginals: Marginals) -> dict[tuple[str, .
         fits = [fit for fit in marginals.compare(result.pmf) if not np.isnan(fit.chance)]
         beyond = sum(fit.distance for fit in fits) > sum(fit.chance for fit in fits)
         return {f.names: f.distance for f in fits if f.distance > f.chance} if beyond else {}
-    found: dict[tuple[str, ...], float] = {}
+    missed: dict[tuple[str, ...], float] = {}
     for goal in exact_goals(marginals):
         names = tuple(marginals.domain.names[n] for n in goal.subset)
         now = result.pmf.marginal(names).ravel()
-        distance = 0.5 * float(np.abs(goal.aim(now, np.zeros_like(now)) - now).sum())
+        distance = 0.5 * float(np.abs(goal.project(now, np.zeros_like(now)) - now).sum())
         if distance > POLICY.missed:
-            found[names] = max(distance, found.get(names, 0.0))
-    return found
-
-
-def seen_shares(marginals: Marginals) -> list[tuple[FloatArray, float]]:
-    """Shares of each variable, and the records behind them, by the table with most records."""
-    found: dict[int, tuple[FloatArray, float]] = {}
-    for i, subset in enumerate(marginals.index_subsets):
-        total = float(marginals.totals[i])
-        for n in subset:
-            if n not in found or total > found[n][1]:
-                found[n] = sum_to(marginals.shares(i), subset, (n,)), total
-    shape = marginals.domain.shape
-    return [found.get(n, (np.zeros(levels), 1.0)) for n, levels in enumerate(shape)]
+            missed[names] = max(distance, missed.get(names, 0.0))
+    return missed
 
 
 def as_start(
@@ -556,13 +475,10 @@ def as_start(
     return Model.of(aligned.weights, aligned.factors)
 
 
-def table_distances(
-    problem: TableProblem, marginals: Marginals, model: Model
-) -> dict[tuple[str, ...], float]:
+def table_distances(marginals: Marginals, model: Model) -> dict[tuple[str, ...], float]:
     """Total variation distance between each table and the model's, worst first."""
-    found = {}
-    for i, names in enumerate(marginals.subsets):
-        rows = cell_rows(problem, marginals.index_subsets[i])
-        cells = khatri_rao(model.factors, rows) @ model.weights
-        found[names] = 0.5 * float(np.abs(marginals.shares(i).ravel() - cells).sum())
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    cells = FlatTables(model.layout, marginals.index_subsets)
+    shares = [marginals.shares(i).ravel() for i in range(len(marginals))]
+    distances = cells.distances(np.concatenate(shares), cells.of_model(model)) if shares else ()
+    pairs = zip(marginals.subsets, map(float, distances), strict=True)
+    return dict(sorted(pairs, key=lambda pair: -pair[1]))

@@ -11,9 +11,8 @@ Anderson mixing of the last steps, in logarithms, which keeps columns positive; 
 crawls, where there are few enough parameters, damped steps with the Fisher information.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
 
 import numpy as np
 
@@ -24,12 +23,13 @@ from rejoint.factorization.newton import (
     descend,
     information,
     lift_zeros,
-    pull,
     pull_both,
     softmax,
+    softmax_pullback,
     solve_directly,
 )
 from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.table_policy import POLICY
 from rejoint.model import Layout, Model
 from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.solver import Limits
@@ -76,71 +76,21 @@ def logarithms(model: Model) -> FloatArray:
     return np.log(np.maximum(model.stacked, TINY))
 
 
-#: A probability below this may have been given up too early.
-LOST = 1e-5
-
-#: No probability is lifted beyond this at once.
-LIFT_LIMIT = 0.1
-
-
-#: The Fisher information at a state, computed when it is first asked for.
-Curvature = Callable[[], FloatArray]
-
-
-def score(problem: TableProblem, state: KlState, curvature: Curvature) -> KlState:
+def score(problem: TableProblem, state: KlState) -> KlState:
     """One step with the Fisher information that lowers the objective, if there is one."""
     model = state.model
-    matrix = pull_both(model, curvature())
-    slope = -pull(model, state.ascent).ravel()
+    matrix = pull_both(model, information(problem, model))
+    slope = -softmax_pullback(model, state.ascent).ravel()
     size, start = float(np.diag(matrix).max()), logarithms(model)
 
     def attempt(damping: float) -> tuple[KlState, float]:
         move, promised = solve_directly(matrix, slope, damping * size)
         moved = softmax(problem.layout, start + move.reshape(start.shape)).stacked
         kept = Model.from_stacked(problem.layout, np.where(model.stacked > 0, moved, 0.0))
-        return _after(state, evaluate(problem, kept)), promised
+        return replace(evaluate(problem, kept), before=state.before, after=state.after), promised
 
-    return descend(state, attempt)
-
-
-def _after(state: KlState, moved: KlState) -> KlState:
-    """Keep what is carried from step to step."""
-    return replace(moved, before=state.before, after=state.after, damping=state.damping)
-
-
-def lift(problem: TableProblem, state: KlState, curvature: Curvature) -> KlState:
-    """Give room again to probabilities that were given up too early, if that lowers the objective.
-
-    EM multiplies them by 1.0001 at a time, and logits of nearly nothing hardly count.
-    """
-    room = lost_room(problem, state, curvature)
-    if not room.any():
-        return state
-    lifted = normalize(problem.layout, np.maximum(state.model.stacked, room))
-    moved = evaluate(problem, lifted)
-    return _after(state, moved) if moved.objective < state.objective else state
-
-
-def lost_room(problem: TableProblem, state: KlState, curvature: Curvature) -> FloatArray:
-    """How far each lost probability would go by itself; zero for all others.
-
-    At a minimum the ascent of a column's probabilities is the same, that of zeros at most that.
-    """
-    stacked = state.model.stacked
-    level = column_sums(problem.layout, stacked * state.ascent)
-    lost = (stacked < LOST) & (state.ascent > (1 + 1e-6) * level)
-    if not lost.any():
-        return np.zeros_like(stacked)
-    step = (state.ascent - level) / np.maximum(np.einsum("ifif->if", curvature()), TINY)
-    near = lost & (stacked < LIFT_LIMIT * step)
-    return np.where(near, np.minimum(step, LIFT_LIMIT), 0.0)
-
-
-#: EM crawls when a step lowers the objective by less than this share of it.
-CRAWL = 0.03
-
-#: Anderson mixing moves a probability by no more than this factor, up or down.
-REACH = 100.0
+    moved: KlState = descend(state, attempt)
+    return moved
 
 
 @dataclass(frozen=True)
@@ -192,12 +142,10 @@ class Kl:
         if not moved.objective < state.objective:
             return state  # rounding is all that is left
         moved = replace(moved, before=before, after=after, damping=state.damping)
-        slow = state.objective - moved.objective < CRAWL * state.objective
+        slow = state.objective - moved.objective < POLICY.crawl * state.objective
         if not slow or moved.ascent.size > self.dense_limit:
             return moved
-        curvature = cache(partial(information, problem, moved.model))
-        lifted = lift(problem, moved, curvature)
-        return score(problem, moved, curvature) if lifted is moved else lifted
+        return score(problem, moved)
 
 
 def mix_steps(update: Model, before: Sequence[FloatArray], after: Sequence[FloatArray]) -> Model:
@@ -208,5 +156,5 @@ def mix_steps(update: Model, before: Sequence[FloatArray], after: Sequence[Float
     if mix is None:
         return update
     move = -np.tensordot(mix, np.diff(np.stack(after), axis=0), 1)
-    reach = np.log(REACH)
+    reach = np.log(POLICY.reach)
     return normalize(update.layout, update.stacked * np.exp(np.clip(move, -reach, reach)))

@@ -17,39 +17,21 @@ completion.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from itertools import combinations
+from functools import cached_property
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rejoint.arrays import FloatArray, outer_product, parts_of
-from rejoint.factorization.max_entropy import (
-    Completion,
-    pull_from_start,
-    start_completion,
-    sweep,
-)
-from rejoint.factorization.table_goals import Near
+from rejoint.arrays import FloatArray, IntArray, parts_of
+from rejoint.factorization.max_entropy import Completion, Subset, with_multipliers
 from rejoint.factorization.table_policy import POLICY
-from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
-from rejoint.queries.tables import Tabulate
-from rejoint.solver.solver import Stalled
-
-Subset = tuple[int, ...]
+from rejoint.queries.tables import Tabulate, khatri_rao
 
 
 def make_contrasts(size: int) -> FloatArray:
-    """Return orthonormal columns that are orthogonal to a constant, (I, I - 1).
-
-    Examples
-    --------
-    >>> make_contrasts(2).ravel().round(3)
-    array([-0.707,  0.707])
-    """
+    """Return orthonormal columns that are orthogonal to a constant, (I, I - 1)."""
     step = np.tri(size, size - 1, -1) - np.tri(size, size - 1, -1).mean(axis=0)
     basis, triangle = np.linalg.qr(step)
     return np.asarray(basis * np.sign(np.diag(triangle)))
@@ -76,8 +58,8 @@ class Effects:
         self.levels = tuple(levels)
         # A variable of one level has no contrast, and so no effect.
         varying = ([n for n in sorted(subset) if self.levels[n] > 1] for subset in subsets)
-        found = {part for subset in varying for part in parts_of(subset)}
-        self.sets: tuple[Subset, ...] = tuple(sorted(found, key=lambda s: (len(s), s)))
+        sets = {part for subset in varying for part in parts_of(subset)}
+        self.sets: tuple[Subset, ...] = tuple(sorted(sets, key=lambda s: (len(s), s)))
         self.contrasts = [make_contrasts(size) for size in self.levels]
         self.sizes = np.array([prod(self.levels[n] - 1 for n in s) for s in self.sets], np.intp)
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)
@@ -89,12 +71,12 @@ class Effects:
         return int(self.starts[-1])
 
     @cached_property
-    def set_of(self) -> NDArray[np.intp]:
+    def set_of(self) -> IntArray:
         """Position of the set of variables of each effect, (E,)."""
         return np.repeat(np.arange(len(self.sets)), self.sizes)
 
     @cached_property
-    def orders(self) -> NDArray[np.intp]:
+    def orders(self) -> IntArray:
         """Number of variables of each set."""
         return np.array([len(s) for s in self.sets], np.intp)
 
@@ -117,25 +99,9 @@ class Effects:
         return table.ravel()
 
     def values(self, tabulate: Tabulate) -> FloatArray:
-        """All effects of a distribution, (E,).
-
-        Examples
-        --------
-        >>> effects = Effects((2,), [(0,)])
-        >>> effects.values(lambda subset: np.array([0.25, 0.75])).round(3)
-        array([0.354])
-        """
+        """All effects of a distribution, (E,)."""
         tables = self.margins.tabulate(tabulate)
         return np.concatenate([self.contract(s, tables[mask_of(s)]) for s in self.sets])
-
-    def coefficients(self, subset: Subset, cells: FloatArray) -> dict[int, FloatArray]:
-        """Coefficients of all effects inside ``subset`` of a function of its cells, by set."""
-        table = cells.reshape([self.levels[n] for n in subset])
-        found = {}
-        for part in parts_of(subset):
-            gone = tuple(axis for axis, n in enumerate(subset) if n not in part)
-            found[self.positions[part]] = self.contract(part, table.mean(axis=gone))
-        return found
 
     def function(self, k: int, coefficients: FloatArray) -> FloatArray:
         """The function of the cells of a set that these coefficients of its effects make, flat."""
@@ -144,27 +110,6 @@ class Effects:
         for n in subset:
             table = np.tensordot(table, self.contrasts[n], (0, 1))
         return table.ravel()
-
-    def table(self, k: int, values: FloatArray) -> FloatArray:
-        """The table of a set, flat, from the values of all effects inside it.
-
-        Examples
-        --------
-        >>> effects = Effects((2, 2), [(0, 1)])
-        >>> given = {(0,): [0.3, 0.7], (1,): [0.4, 0.6], (0, 1): [0.1, 0.2, 0.3, 0.4]}
-        >>> values = effects.values(lambda subset: np.array(given[subset]))
-        >>> effects.table(2, values).round(3)
-        array([0.1, 0.2, 0.3, 0.4])
-        """
-        subset = self.sets[k]
-        shape = [self.levels[n] for n in subset]
-        found = np.full(shape, 1.0 / prod(shape))
-        for part in parts_of(subset):
-            at = self.positions[part]
-            sides = [self.levels[n] if n in part else 1 for n in subset]
-            rest = prod(self.levels[n] for n in subset if n not in part)
-            found += self.function(at, values[self.rows(at)]).reshape(sides) / rest
-        return found.ravel()
 
     @cached_property
     def margins(self) -> "MarginPlan":
@@ -177,14 +122,7 @@ class Effects:
         return UnionPlan(self)
 
     def covariance(self, tabulate: Tabulate) -> FloatArray:
-        """Covariance of the effects of one record, (E, E).
-
-        Examples
-        --------
-        >>> effects = Effects((2,), [(0,)])
-        >>> effects.covariance(lambda subset: np.array([0.5, 0.5])).round(3)
-        array([[0.5]])
-        """
+        """Covariance of the effects of one record, (E, E)."""
         plan = self.plan
         moments = plan.tabulate(tabulate)[plan.index]
         first = np.diag(moments).copy()
@@ -195,33 +133,21 @@ class Effects:
         """Derivatives of the effects of a mixture, (E, (1 + sum (I_n - 1)) F).
 
         First in its weights, then in the coefficients of its columns on the contrasts.
-
-        Examples
-        --------
-        >>> model = Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]])
-        >>> Effects((2,), [(0,)]).tangent(model).round(3)
-        array([[-0.566,  0.424,  0.5  ,  0.5  ]])
         """
-        rank = model.rank
+        rank, one = model.rank, np.ones(model.rank)
         means = [h.T @ a for h, a in zip(self.contrasts, model.parts, strict=True)]
         starts = 1 + np.concatenate([[0], np.cumsum([len(mean) for mean in means])])
-        found = np.zeros((self.size, int(starts[-1]), rank))
+        slopes = np.zeros((self.size, int(starts[-1]), rank))
         for k, subset in enumerate(self.sets):
-            block = found[self.rows(k)].reshape(*(len(means[n]) for n in subset), -1, rank)
-            parts = [means[n] for n in subset]
-            block[..., 0, :] = _outer(parts)
+            block, sizes = slopes[self.rows(k)], [len(means[n]) for n in subset]
+            block[:, 0] = khatri_rao([means[n] for n in subset], one)
+            cube = block.reshape(*sizes, -1, rank)
             for slot, n in enumerate(subset):
-                others = _outer([*parts[:slot], *parts[slot + 1 :]]) * model.weights
+                others = khatri_rao([means[m] for m in subset if m != n], model.weights)
+                others = others.reshape(*sizes[:slot], *sizes[slot + 1 :], rank)
                 for level in range(len(means[n])):
-                    np.moveaxis(block, slot, 0)[level, ..., int(starts[n]) + level, :] = others
-        return found.reshape(self.size, -1)
-
-
-def _outer(parts: Sequence[FloatArray]) -> FloatArray:
-    """Product of columns class by class, (I_1, I_2, .., F)."""
-    if not parts:
-        return np.ones(1)
-    return reduce(lambda a, b: a[..., None, :] * b, parts)
+                    np.moveaxis(cube, slot, 0)[level, ..., int(starts[n]) + level, :] = others
+        return slopes.reshape(self.size, -1)
 
 
 def mask_of(subset: Subset) -> int:
@@ -230,13 +156,7 @@ def mask_of(subset: Subset) -> int:
 
 
 def variables_of(mask: int) -> Subset:
-    """The variables whose bits a number has.
-
-    Examples
-    --------
-    >>> variables_of(mask_of((0, 2)))
-    (0, 2)
-    """
+    """The variables whose bits a number has."""
     return tuple(n for n in range(mask.bit_length()) if mask >> n & 1)
 
 
@@ -245,19 +165,6 @@ class MarginPlan:
 
     Each is summed from the smallest larger one. Where there are many and the joint is not large,
     all begin with the joint, and tables between it and them have one variable less at a time.
-
-    Parameters
-    ----------
-    levels : sequence of int
-        Number of levels of each variable.
-    masks : set of int
-        The sets of variables, as :func:`mask_of` makes them.
-
-    Examples
-    --------
-    >>> plan = MarginPlan((2, 2), {1, 3})
-    >>> plan.tabulate(lambda subset: np.full((2, 2), 0.25))[1]
-    array([0.5, 0.5])
     """
 
     def __init__(self, levels: Sequence[int], masks: set[int]) -> None:
@@ -279,15 +186,15 @@ class MarginPlan:
 
     def tabulate(self, tabulate: Tabulate) -> dict[int, FloatArray]:
         """The tables of a distribution, shaped by the levels of their variables."""
-        made: dict[int, FloatArray] = {}
+        tables: dict[int, FloatArray] = {}
         for mask, parent in self.parents.items():
             subset = variables_of(mask)
             if parent is None:
-                made[mask] = tabulate(subset).reshape([self.levels[n] for n in subset])
+                tables[mask] = tabulate(subset).reshape([self.levels[n] for n in subset])
             else:
-                gone = [k for k, n in enumerate(variables_of(parent)) if not mask >> n & 1]
-                made[mask] = made[parent].sum(axis=tuple(gone))
-        return {mask: made[mask] for mask in self.wanted}
+                axes = [k for k, n in enumerate(variables_of(parent)) if not mask >> n & 1]
+                tables[mask] = tables[parent].sum(axis=tuple(axes))
+        return {mask: tables[mask] for mask in self.wanted}
 
 
 class UnionPlan:
@@ -315,30 +222,22 @@ class UnionPlan:
                 self.index[effects.rows(i), effects.rows(j)] = block
                 self.index[effects.rows(j), effects.rows(i)] = block.T
 
-    def _block(
-        self, one: Subset, other: Subset, a: NDArray[Any], b: NDArray[Any], start: int
-    ) -> NDArray[np.int32]:
-        levels = self.effects.levels
-        place, stride = np.full((a.shape[1], b.shape[1]), start, dtype=np.int32), 1
-        excluded = None
+    def _block(self, one: Subset, other: Subset, a: IntArray, b: IntArray, start: int) -> IntArray:
+        """Where ``x_T = a, x_T' = b`` stands in the table of the union, which begins at start."""
+        place, stride = np.full((a.shape[1], b.shape[1]), start), 1
+        excluded = np.zeros(place.shape, dtype=bool)
         for n in sorted({*one, *other}, reverse=True):
-            if n in one:
-                mine = a[one.index(n)][:, None]
-                place += (stride * mine).astype(np.int32)
-                if n in other:
-                    apart = mine != b[other.index(n)]
-                    excluded = apart if excluded is None else excluded | apart
-            else:
-                place += (stride * b[other.index(n)]).astype(np.int32)
-            stride *= levels[n]
-        if excluded is not None:
-            place[excluded] = 0
-        return place
+            own = a[one.index(n)][:, None] if n in one else b[other.index(n)][None, :]
+            if n in one and n in other:
+                excluded |= own != b[other.index(n)]
+            place += stride * own
+            stride *= self.effects.levels[n]
+        return np.where(excluded, 0, place)
 
     def tabulate(self, tabulate: Tabulate) -> FloatArray:
         """All tables of unions one after another, after a zero."""
-        made = self.margins.tabulate(tabulate)
-        return np.concatenate([np.zeros(1), *(made[union].ravel() for union in made)])
+        tables = self.margins.tabulate(tabulate).values()
+        return np.concatenate([np.zeros(1), *(table.ravel() for table in tables)])
 
     def turn(self, matrix: FloatArray) -> FloatArray:
         """Rows of indicators as rows of contrasts, (E, ..) both.
@@ -347,19 +246,19 @@ class UnionPlan:
         are brought together and turned along one variable after another.
         """
         padded = np.vstack([matrix, np.zeros((1, matrix.shape[1]))])
-        found = np.empty_like(matrix)
+        turned = np.empty_like(matrix)
         for k, (rows, sides) in enumerate(self.turns):
             block = padded[rows]
             for side in sides:
                 # (I, rest) to (rest, I - 1): the next variable comes first.
                 block = np.moveaxis(np.tensordot(side, block, (1, 0)), 0, -2)
-            found[self.effects.rows(k)] = block.reshape(-1, matrix.shape[1])
-        return found
+            turned[self.effects.rows(k)] = block.reshape(-1, matrix.shape[1])
+        return turned
 
     @cached_property
-    def turns(self) -> list[tuple[NDArray[np.intp], list[FloatArray]]]:
+    def turns(self) -> list[tuple[IntArray, list[FloatArray]]]:
         """For each set, the rows of its parts (I_1, I_2, ..) and what turns each variable."""
-        effects, found = self.effects, []
+        effects, turns = self.effects, []
         for subset in effects.sets:
             rows = np.full([effects.levels[n] for n in subset], effects.size, dtype=np.intp)
             for part in parts_of(subset):
@@ -367,16 +266,13 @@ class UnionPlan:
                 place = tuple(slice(-1) if n in part else -1 for n in subset)
                 shape = [effects.levels[n] - 1 for n in part]
                 rows[place] = np.arange(*effects.starts[k : k + 2]).reshape(shape)
-            sides = []
-            for n in subset:
-                last = effects.contrasts[n][-1]
-                sides.append(np.vstack([effects.contrasts[n][:-1] - last, last]).T)
-            found.append((rows, sides))
-        return found
+            ends = [(effects.contrasts[n][:-1], effects.contrasts[n][-1]) for n in subset]
+            turns.append((rows, [np.vstack([rest - last, last]).T for rest, last in ends]))
+        return turns
 
 
-#: Which coefficients have a variance in common: those of an order, of a set of variables, or none.
-SharedBy = Literal["order", "set", "effect"]
+#: Which coefficients have a variance in common: those of an order, or of a set of variables.
+SharedBy = Literal["order", "set"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -387,7 +283,7 @@ class Normal:
     score: Callable[[FloatArray], FloatArray]
 
 
-def solve_lower(lower: NDArray[Any], right: FloatArray) -> FloatArray:
+def solve_lower(lower: Any, right: Any) -> FloatArray:
     """Solve with a lower triangular matrix."""
     from scipy.linalg import solve_triangular  # slow to import
 
@@ -464,11 +360,6 @@ class LogLinear:
     own: tuple[FloatArray, ...]
     evidence: float = float("nan")
 
-    def records_of(self, subset: Subset) -> float:
-        """Records behind the effects of a set."""
-        effects = self.sample.effects
-        return float(self.sample.records[effects.starts[effects.positions[subset]]])
-
 
 def fit_log_linear(
     sample: Sample, start: Completion, offer: Callable[[LogLinear], None] = lambda model: None
@@ -485,132 +376,35 @@ def fit_log_linear(
         Takes each model on the way, in case that the fit is interrupted.
     """
     effects = sample.effects
-    first = np.array(
-        [POLICY.first_taus[min(k, len(POLICY.first_taus)) - 1] for k in effects.orders]
-    )
+    largest = len(POLICY.first_taus)
+    first = np.array([POLICY.first_taus[min(k, largest) - 1] for k in effects.orders])
     own = tuple(start.tabulate((n,)) for n in range(len(effects.levels)))
     model = LogLinear(sample, start, np.zeros(effects.size), first[effects.set_of] ** 2, own)
-    swept = sweep_first(model)
-    offer(swept)
-    by_order = climb(swept, "order")
+    offer(model)
+    by_order = estimate_prior(model, "order")
     offer(by_order)
-    return by_order, climb(by_order, "set")
+    return by_order, estimate_prior(by_order, "set")
 
 
-def sweep_first(model: LogLinear) -> LogLinear:
-    """The model after some sweeps of IPF, with one spread for all tables.
-
-    Coefficients that must become large, where tables have zeros, become so within a few sweeps;
-    Newton's method would take many steps.
-    """
-    sample, effects = model.sample, model.sample.effects
-    inside = {part for s in effects.sets for part in combinations(s, len(s) - 1)}
-    goals = [
-        Near(s, effects.table(k, sample.values), model.records_of(s), POLICY.tau)
-        for k, s in enumerate(effects.sets)
-        if s not in inside
-    ]
-    state = replace(
-        model.state,
-        problem=replace(model.state.problem, goals=tuple(goals)),
-        pulls=tuple(np.zeros(len(goal.shares)) for goal in goals),
-    )
-    for _ in range(POLICY.first_sweeps):
-        state = sweep(state)
-        # A cell without mass is not pulled.
-        pulls = (np.where(np.isfinite(pull), pull, 0.0) for pull in state.pulls)
-        state = replace(state, pulls=tuple(pulls))
-    coefficients = np.zeros(effects.size)
-    for goal, pull in zip(goals, state.pulls, strict=True):
-        for k, part in effects.coefficients(goal.subset, pull).items():
-            coefficients[effects.rows(k)] += part
-    return place(model, coefficients)
-
-
-def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear:
-    """The model with zeros kept that no chance explains; the model itself where there are none.
-
-    Interactions are finite, so that no cell is impossible. A cell without a record where
-    independence expects several is most likely one. Where such zeros make the tables far more
-    probable, so may be cells where one record is expected, and interactions within one set of
-    variables are of very different strength.
-    """
-    first, second = POLICY.kept_zeros
-    kept = bar_zeros(model, tables, first)
-    if kept is None or model.sample.effects.size > POLICY.quick_effects:
-        return kept or model
-    if kept.evidence < model.evidence + POLICY.zeros_gain:
-        return kept
-    more = bar_zeros(model, tables, second)
-    best = kept if more is None or more.evidence < kept.evidence else more
-    return replace(climb(best, "effect"), evidence=best.evidence)
-
-
-def bar_zeros(model: LogLinear, tables: Marginals, least: float) -> LogLinear | None:
-    """The model without cells where no record is and that many are expected, fitted again."""
-    goals = []
-    for i, subset in enumerate(tables.index_subsets):
-        expected = float(tables.totals[i]) * outer_product(model.own[n] for n in subset)
-        alive = (tables.counts_of(i) > 0) | (expected < least)
-        if not alive.all():
-            goals.append(Alive(subset, alive.ravel()))
-    if not goals or not tables.counted.all():
-        return None
-    own = Model.of([1.0], [share[:, None] for share in model.own])
-    start = start_completion(model.state.problem, own)
-    none = tuple(np.zeros(len(goal.cells)) for goal in goals)
-    barred = replace(start, problem=replace(start.problem, goals=tuple(goals)), pulls=none)
-    try:
-        barred = sweep(barred)
-    except Stalled:
-        return None  # zeros leave no state
-    start = replace(start, weights=barred.weights, columns=barred.columns)
-    rounds = None if model.sample.effects.size <= POLICY.quick_effects else POLICY.zero_rounds
-    begun = replace(model, state=start)
-    begun = sweep_first(begun) if rounds is None else place(begun, model.coefficients)
-    found = climb(begun, "set", rounds)
-    zeros = sum(int((~goal.cells).sum()) for goal in goals)
-    return replace(found, evidence=found.evidence - POLICY.zero_cost * zeros)
-
-
-@dataclass(frozen=True, eq=False)
-class Alive:
-    """A goal: the present table without some of its cells.
-
-    Examples
-    --------
-    >>> Alive((0,), np.array([True, False])).aim(np.array([0.5, 0.5]), np.zeros(2))
-    array([1., 0.])
-    """
-
-    subset: Subset
-    cells: NDArray[np.bool_]
-
-    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the table without these cells."""
-        kept = np.where(self.cells, now, 0.0)
-        return np.asarray(kept / (kept.sum() or 1.0))
-
-
-def climb(model: LogLinear, shared_by: SharedBy, rounds: int | None = None) -> LogLinear:
+def estimate_prior(model: LogLinear, shared_by: SharedBy) -> LogLinear:
     """Alternate estimates of variances and steps of Newton's method until neither moves much."""
     sample, effects = model.sample, model.sample.effects
-    quick = effects.size <= POLICY.quick_effects
-    for _ in range(rounds or (POLICY.most_rounds if quick else POLICY.fewer_rounds)):
+    is_quick = effects.size <= POLICY.quick_effects
+    for _ in range(POLICY.most_rounds if is_quick else POLICY.fewer_rounds):
         tabulate = model.state.tabulate
         normal = sample.normal(sample.covariance(effects.covariance(tabulate)))
         away = sample.values - effects.values(tabulate)
         target = normal.score(away) + normal.information @ model.coefficients
         variances = model.variances
         # Linearized estimates of many variances lead each other astray: one at a time.
-        for _ in range(POLICY.inner_rounds if quick and shared_by == "order" else 1):
-            mean, known = posterior(normal, target, variances)
+        for _ in range(POLICY.inner_rounds if is_quick and shared_by == "order" else 1):
+            mean, determined = posterior(normal, target, variances)
             before = variances
-            variances = estimate_variances(effects, mean, known, variances, shared_by)
+            variances = estimate_variances(effects, mean, determined, variances, shared_by)
             if np.abs(np.log(variances / before)).max() < POLICY.still:
                 break
         drift = float(np.abs(np.log(variances / model.variances)).max())
-        moved = move(replace(model, variances=variances), normal, target, away)
+        moved = newton_step(replace(model, variances=variances), normal, target, away)
         step = moved.coefficients - model.coefficients
         gain = float(step @ normal.information @ step)
         model = moved
@@ -655,55 +449,50 @@ def solve_mode(factor: FloatArray, target: FloatArray, prior: FloatArray) -> Flo
 def estimate_variances(
     effects: Effects,
     mean: FloatArray,
-    known: FloatArray,
+    determined: FloatArray,
     variances: FloatArray,
     shared_by: SharedBy,
 ) -> FloatArray:
-    """MacKay's estimate for each order or each set of variables; that of EM for each effect."""
+    """MacKay's estimate for each order or each set of variables."""
     sums, numbers = (
-        np.bincount(effects.set_of, values, len(effects.sets)) for values in (mean**2, known)
+        np.bincount(effects.set_of, values, len(effects.sets)) for values in (mean**2, determined)
     )
-    pooled = effects.orders - 1
-    common = np.bincount(pooled, sums) / np.maximum(np.bincount(pooled, numbers), 1e-12)
-    found = common[pooled]
-    if shared_by != "order":
-        found = (sums + POLICY.shared * found) / (numbers + POLICY.shared)
-    found = found[effects.set_of]
-    if shared_by == "effect":
-        own = mean**2 + variances * (1.0 - known)
-        several = effects.orders[effects.set_of] > 1
-        found = np.where(several, (own + POLICY.shared * found) / (1.0 + POLICY.shared), found)
-    else:
-        # The rule crawls towards zero: it goes further than it says.
-        found = variances * np.clip(found / variances, 1e-2, 1e2) ** POLICY.over_relaxed
+    order = effects.orders - 1
+    wanted = (np.bincount(order, sums) / np.maximum(np.bincount(order, numbers), 1e-12))[order]
+    if shared_by == "set":
+        wanted = (sums + POLICY.shared * wanted) / (numbers + POLICY.shared)
+    # The rule crawls towards zero: it goes further than it says.
+    ratio = np.clip(wanted[effects.set_of] / variances, 1e-2, 1e2)
     low, high = POLICY.tau_bounds
-    return np.asarray(np.clip(found, low**2, high**2))
+    return np.asarray(np.clip(variances * ratio**POLICY.over_relaxed, low**2, high**2))
 
 
-def move(model: LogLinear, normal: Normal, target: FloatArray, away: FloatArray) -> LogLinear:
+def newton_step(
+    model: LogLinear, normal: Normal, target: FloatArray, away: FloatArray
+) -> LogLinear:
     """A step of Newton's method, shortened while it goes too far."""
-    sample = model.sample
-    prior = model.variances
+    sample, prior = model.sample, model.variances
     step = solve_mode(precision_factor(normal, prior), target, prior) - model.coefficients
     slope = float((normal.score(away) - model.coefficients / prior) @ step)
     size = 1.0
     for _ in range(8):
-        moved = place(model, model.coefficients + size * step)
-        left = sample.values - sample.effects.values(moved.state.tabulate)
-        after = float((normal.score(left) - moved.coefficients / prior) @ step)
+        moved = with_coefficients(model, model.coefficients + size * step)
+        rest = sample.values - sample.effects.values(moved.state.tabulate)
+        after = float((normal.score(rest) - moved.coefficients / prior) @ step)
         if after >= -0.5 * abs(slope):
             break
         size *= float(np.clip(slope / (slope - after), 0.1, 0.5))
     return moved
 
 
-def place(model: LogLinear, coefficients: FloatArray) -> LogLinear:
+def with_coefficients(model: LogLinear, coefficients: FloatArray) -> LogLinear:
     """The model with other coefficients."""
     effects = model.sample.effects
-    pulls = tuple(
+    multipliers = tuple(
         effects.function(k, coefficients[effects.rows(k)]) for k in range(len(effects.sets))
     )
-    return replace(model, state=pull_from_start(model.state, pulls), coefficients=coefficients)
+    state = with_multipliers(model.state, multipliers)
+    return replace(model, state=state, coefficients=coefficients)
 
 
 def log_evidence(model: LogLinear, shared_by: SharedBy) -> float:
@@ -732,8 +521,8 @@ def log_evidence(model: LogLinear, shared_by: SharedBy) -> float:
     normal = sample.normal(spread)
     occam = float(np.log(np.diag(precision_factor(normal, prior))).sum())
     if shared_by == "set":
-        _, known = posterior(normal, sample.values, model.variances)
-        gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
+        _, determined = posterior(normal, sample.values, model.variances)
+        gamma = np.bincount(effects.set_of, determined, len(effects.sets))[effects.orders > 1]
         occam += 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
     misfit = solve_lower(np.linalg.cholesky(spread), sample.root * away)
     return -0.5 * float(misfit @ misfit) - 0.5 * float(np.sum(coefficients**2 / prior)) - occam

@@ -120,8 +120,8 @@ class Divergence:
         gap = (m - x) / x
         series = gap**2 * (1 / 2 - gap * (1 / 3 - gap * (1 / 4 - gap * (1 / 5 - gap / 6))))
         exact = gap - np.log(np.maximum(m, TINY) / x)
-        each = np.where(np.abs(gap) < SMALL_GAP, series, exact)
-        return unseen + float(np.vdot(x * each, weight[seen]))
+        terms = np.where(np.abs(gap) < SMALL_GAP, series, exact)
+        return unseen + float(np.vdot(x * terms, weight[seen]))
 
     def ratios(self, table: FloatArray, model: FloatArray) -> FloatArray:
         """``x / m`` of every cell, with ``m`` held above zero; overwrites ``model``."""
@@ -182,5 +182,5 @@ def as_loss(loss: Any) -> Loss:
             f"loss={cite(loss)} is not supported; use one of {', '.join(map(repr, LOSSES))}, or a "
             f"loss object with {', '.join(parts)} (see rejoint.factorization.loss)."
         )
-    found: Loss = made
-    return found
+    checked: Loss = made
+    return checked

@@ -8,9 +8,8 @@ proportional fitting runs inside this mixture and is exact; the dense joint is n
 trees no mixture of fewer classes is exact.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import combinations
 from math import prod
 from typing import NamedTuple
@@ -18,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import FloatArray, sum_to
-from rejoint.factorization.table_goals import CentralGoal, Exact, Excluded, Goal, Within
+from rejoint.arrays import BoolArray, FloatArray, IntArray, sum_to
+from rejoint.factorization.table_goals import ExactGoal, Goal, SoftGoal, StructuralZeros
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import Layout, Model
 from rejoint.solver.acceleration import mixing_shares
@@ -34,53 +33,37 @@ def find_cover(levels: Sequence[int], subsets: Sequence[Subset]) -> Subset:
     """Return a vertex cover with the fewest combinations of levels.
 
     Few variables are tried in all combinations, more by integer programming.
-
-    Parameters
-    ----------
-    levels : sequence of int
-        Number of levels of each variable.
-    subsets : sequence of tuples
-        The variables of each table.
-
-    Examples
-    --------
-    >>> find_cover((2, 3, 4), [(0, 1), (0, 2)])
-    (0,)
     """
     edges = sorted({pair for subset in subsets for pair in combinations(sorted(subset), 2)})
     cost = np.log(np.maximum(levels, 1.0001))
     if not edges:
         return ()
-    chosen = _try_covers if len(levels) <= _TRIED_VARIABLES else _solve_cover
-    return tuple(int(n) for n in np.flatnonzero(chosen(edges, cost)))
+    choose = _try_covers if len(levels) <= POLICY.tried_variables else _solve_cover
+    return tuple(int(n) for n in np.flatnonzero(choose(edges, cost)))
 
 
-#: Variables up to which all sets of them are tried, in less than the milliseconds of a solver.
-_TRIED_VARIABLES = 12
-
-
-def _try_covers(edges: Sequence[Subset], cost: FloatArray) -> NDArray[np.bool_]:
+def _try_covers(edges: Sequence[Subset], cost: FloatArray) -> BoolArray:
     """Return which variables are in the least cover, by trying all sets of them."""
     every = (np.arange(2 ** len(cost))[:, None] >> np.arange(len(cost)) & 1).astype(bool)
     a, b = np.array(edges).T
-    covers = (every[:, a] | every[:, b]).all(axis=1)
-    return np.asarray(every[covers][np.argmin(every[covers] @ cost)])
+    covers = every[(every[:, a] | every[:, b]).all(axis=1)]
+    return np.asarray(covers[np.argmin(covers @ cost)])
 
 
-def _solve_cover(edges: Sequence[Subset], cost: FloatArray) -> NDArray[np.bool_]:
+def _solve_cover(edges: Sequence[Subset], cost: FloatArray) -> BoolArray:
     """Return which variables are in the least cover, by integer programming."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
 
     rows = np.zeros((len(edges), len(cost)))
     np.put_along_axis(rows, np.array(edges), 1.0, axis=1)
-    found = milp(
+    done = milp(
         cost,
         constraints=LinearConstraint(rows, lb=1.0),
         integrality=np.ones(len(cost)),
         bounds=Bounds(0, 1),
         options={"time_limit": 5.0},
     )
-    return np.asarray(rows.any(axis=0) if found.x is None else found.x > 0.5)
+    return np.asarray(rows.any(axis=0) if done.x is None else done.x > 0.5)
 
 
 def list_states(
@@ -89,30 +72,21 @@ def list_states(
     """Return the combinations of levels of the cover that no published zero excludes, (K, |C|).
 
     None where there are more than ``most``.
-
-    Examples
-    --------
-    >>> zero = Exact((0, 1), np.array([0.5, 0.0, 0.2, 0.3]))
-    >>> list_states((2, 2), (0, 1), [zero], 10)
-    array([[0, 0],
-           [1, 0],
-           [1, 1]], dtype=int32)
     """
     states, order = np.zeros((1, 0), dtype=np.int32), list[int]()
-    waiting = _zero_masks(levels, cover, goals)
-    if prod(levels[n] for n in cover) > most and all(alive.all() for alive in waiting.values()):
+    masks = _zero_masks(levels, cover, goals)
+    if prod(levels[n] for n in cover) > most and all(alive.all() for alive in masks.values()):
         return None
     # A variable comes next that is in the most tables with those that are there already.
     while len(order) < len(cover):
-        left = [n for n in cover if n not in order]
-        held = {n: sum(n in s and bool(set(s) & set(order)) for s in waiting) for n in left}
-        n = max(left, key=lambda n: held[n])
+        rest = [n for n in cover if n not in order]
+        n = max(rest, key=lambda n: sum(n in s and bool(set(s) & set(order)) for s in masks))
         if len(states) * levels[n] > 8 * most + 1024:
             return None
         new = np.tile(np.arange(levels[n], dtype=np.int32), len(states))
         states = np.column_stack([np.repeat(states, levels[n], axis=0), new])
         order.append(n)
-        for subset, alive in waiting.items():
+        for subset, alive in masks.items():
             if n in subset and set(subset) <= set(order):
                 states = states[alive[tuple(states[:, order.index(m)] for m in subset)]]
     if len(states) > most:
@@ -123,54 +97,59 @@ def list_states(
 
 def _zero_masks(
     levels: Sequence[int], cover: Subset, goals: Sequence[Goal]
-) -> dict[Subset, NDArray[np.bool_]]:
+) -> dict[Subset, BoolArray]:
     """For the variables of each exact table in the cover: which cells have mass."""
-    found: dict[Subset, NDArray[np.bool_]] = {}
+    masks: dict[Subset, BoolArray] = {}
     for goal in goals:
         inside = tuple(n for n in goal.subset if n in cover)
-        if not isinstance(goal, Exact | Excluded) or not inside:
+        if not isinstance(goal, ExactGoal | StructuralZeros) or not inside:
             continue
-        mass = goal.shares if isinstance(goal, Exact) else goal.alive
+        mass = goal.shares if isinstance(goal, ExactGoal) else goal.alive.astype(float)
         table = mass.reshape([levels[n] for n in goal.subset])
-        alive = sum_to(table, goal.subset, cover) > 0
-        found[inside] = found[inside] & alive if inside in found else alive
-    return found
+        alive = np.asarray(sum_to(table, goal.subset, cover) > 0)
+        masks[inside] = alive & masks.get(inside, alive)
+    return masks
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where a table lies in the mixture: its cell for each class, and its variable outside."""
+class StateIndex:
+    """The cells of a table in which the states of a completion are.
 
-    index: NDArray[np.intp]  # (K,) cell of the variables that are in the cover
-    outside: int | None
-    inside_shape: tuple[int, ...]
-    axis: int  # of the variable outside, in the table
+    ``cells`` (K,) number the cells of the table's variables in the cover, of which there are
+    ``size``; one variable at the most is outside the cover.
+    """
 
-    @cached_property
-    def _order(self) -> tuple[int, ...]:
-        """Axes of the table with that of the variable outside in front."""
-        inside = [axis for axis in range(len(self.inside_shape) + 1) if axis != self.axis]
-        return (self.axis, *inside)
-
-    @cached_property
-    def _back(self) -> tuple[int, ...]:
-        """The reverse of ``_order``."""
-        return tuple(np.argsort(self._order).tolist())
+    cells: IntArray
+    size: int
+    outside: int | None = None
+    shape: tuple[int, ...] = ()
+    axis: int = 0
 
     def spread(self, table: FloatArray) -> FloatArray:
-        """A flat table as (levels of the variable outside, cells of the cover's variables)."""
+        """A flat table as (levels of the variable outside, cells in the cover)."""
         if self.outside is None:
             return table[None]
-        shape = list(self.inside_shape)
-        size = table.size // max(prod(shape), 1)
-        shape.insert(self.axis, size)
-        return table.reshape(shape).transpose(self._order).reshape(size, -1)
+        rows = np.moveaxis(table.reshape(self.shape), self.axis, 0)
+        return np.asarray(rows.reshape(len(rows), -1))
 
-    def gather(self, table: FloatArray) -> FloatArray:
+    def gather(self, rows: FloatArray) -> FloatArray:
         """The reverse of ``spread``."""
-        if self.outside is not None:
-            table = table.reshape(len(table), *self.inside_shape).transpose(self._back)
-        return table.ravel()
+        if self.outside is None:
+            return np.asarray(rows[0])
+        inside = self.shape[: self.axis] + self.shape[self.axis + 1 :]
+        return np.asarray(np.moveaxis(rows.reshape(-1, *inside), 0, self.axis).ravel())
+
+    def count(self, masses: FloatArray) -> FloatArray:
+        """The sums of rows of masses of the states, (.., K), in each cell, (.., cells)."""
+        sums = [np.bincount(self.cells, mass, minlength=self.size) for mass in masses]
+        return np.stack(sums).astype(np.float64, copy=False)
+
+
+class Sweep(NamedTuple):
+    """One sweep: the multipliers before and after it, flat."""
+
+    before: FloatArray
+    after: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +164,7 @@ class Completion:
         Probability of each state.
     columns : mapping
         For each variable outside the cover, its levels given each state, (I_r, K).
-    pulls : tuple of arrays
+    multipliers : tuple of arrays
         For each goal the logarithms of all factors that were applied to its table.
     distances : array
         Share of each table's mass that its goal moved, in the last sweep.
@@ -201,10 +180,10 @@ class Completion:
     problem: "CompletionProblem"
     weights: FloatArray
     columns: Mapping[int, FloatArray]
-    pulls: tuple[FloatArray, ...]
+    multipliers: tuple[FloatArray, ...]
     distances: FloatArray
     sweeps: int = 0
-    past: tuple["Sweep", ...] = ()
+    past: tuple[Sweep, ...] = ()
     central: bool = False
 
     @property
@@ -231,50 +210,21 @@ class Completion:
         return Model(layout, weights / weights.sum(), layout.normalize(factors))
 
     def tabulate(self, subset: Subset) -> FloatArray:
-        """The present table of any variables: states are counted, and spread over those outside.
-
-        Examples
-        --------
-        >>> goals = [Exact((0, 1), np.array([0.1, 0.2, 0.3, 0.4]))]
-        >>> problem = make_completion_problem((2, 2), goals)
-        >>> start = start_completion(problem, independent_model((2, 2), goals))
-        >>> start.tabulate((0, 1)).round(2)
-        array([[0.12, 0.18],
-               [0.28, 0.42]])
-        """
-        problem = self.problem
-        inside = [n for n in subset if n in problem.cover]
-        outside = [n for n in subset if n not in problem.cover]
-        index = problem.index_states(inside)
-        rows = self.weights[None]
+        """The present table of any variables: states are counted, and spread over those outside."""
+        levels, cover = self.problem.levels, self.problem.cover
+        inside = [n for n in subset if n in cover]
+        outside = [n for n in subset if n not in cover]
+        index, masses = self.problem.index_states(inside), self.weights[None]
         for n in outside:
-            rows = (rows[:, None] * self.columns[n]).reshape(-1, len(index))
-        cells = prod(problem.levels[n] for n in inside)
-        counted = np.stack([np.bincount(index, row, minlength=cells) for row in rows])
-        shape = [problem.levels[n] for n in (*outside, *inside)]
-        table = counted.reshape(shape).transpose(np.argsort([*outside, *inside]))
-        return np.ascontiguousarray(table, np.float64)
+            masses = (masses[:, None] * self.columns[n]).reshape(-1, len(self.weights))
+        table = index.count(masses).reshape([levels[n] for n in (*outside, *inside)])
+        return np.ascontiguousarray(table.transpose(np.argsort([*outside, *inside])))
 
     def table(self, k: int) -> FloatArray:
         """The present table of a goal, flat."""
-        return self.problem.places[k].gather(self.margin(k))
-
-    def margin(self, k: int) -> FloatArray:
-        """The present table of a goal, (levels of the variable outside, cells inside)."""
-        place = self.problem.places[k]
-        cells = prod(place.inside_shape)
-        if place.outside is None:
-            sums = np.bincount(place.index, self.weights, minlength=cells)[None]
-            return sums.astype(np.float64, copy=False)
-        rows = self.weights * self.columns[place.outside]
-        return np.stack([np.bincount(place.index, row, minlength=cells) for row in rows])
-
-
-class Sweep(NamedTuple):
-    """One sweep: the pulls before and after it, flat."""
-
-    before: FloatArray
-    after: FloatArray
+        index = self.problem.indices[k]
+        beside = 1.0 if index.outside is None else self.columns[index.outside]
+        return index.gather(index.count(np.atleast_2d(self.weights * beside)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,34 +247,25 @@ class CompletionProblem:
     goals: tuple[Goal, ...]
     cover: Subset
     states: Codes
-    places: tuple[Place, ...] = field(init=False)
+    indices: tuple[StateIndex, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "places", tuple(self._place(goal.subset) for goal in self.goals))
+        object.__setattr__(self, "indices", tuple(self._index(g.subset) for g in self.goals))
 
-    def _place(self, subset: Subset) -> Place:
-        inside = [n for n in subset if n in self.cover]
+    def _index(self, subset: Subset) -> StateIndex:
+        index = self.index_states([n for n in subset if n in self.cover])
         outside = [n for n in subset if n not in self.cover]
-        shape = tuple(self.levels[n] for n in inside)
-        index = self.index_states(inside)
-        axis = subset.index(outside[0]) if outside else 0
-        return Place(index, outside[0] if outside else None, shape, axis)
+        if not outside:
+            return index
+        shape = tuple(self.levels[n] for n in subset)
+        return replace(index, outside=outside[0], shape=shape, axis=subset.index(outside[0]))
 
-    def index_states(self, inside: Sequence[int]) -> NDArray[np.intp]:
-        """The cell of each state in the table of some variables of the cover, (K,)."""
-        index = np.zeros(len(self.states), dtype=np.intp)
+    def index_states(self, inside: Sequence[int]) -> StateIndex:
+        """The cell of each state in the table of some variables of the cover."""
+        cells = np.zeros(len(self.states), dtype=np.intp)
         for n in inside:
-            index = index * self.levels[n] + self.states[:, self.cover.index(n)]
-        return index
-
-    @property
-    def outside(self) -> list[int]:
-        """The variables outside the cover."""
-        return [n for n in range(len(self.levels)) if n not in self.cover]
-
-    def times(self, classes: int) -> "CompletionProblem":
-        """The same with every state once for each class of a model to start at."""
-        return replace(self, states=np.repeat(self.states, classes, axis=0))
+            cells = cells * self.levels[n] + self.states[:, self.cover.index(n)]
+        return StateIndex(cells, prod(self.levels[n] for n in inside))
 
     def error(self, objective: float) -> float:
         """The largest distance, which is what the objective is."""
@@ -340,14 +281,7 @@ class CompletionProblem:
 def make_completion_problem(
     levels: Sequence[int], goals: Sequence[Goal], most_numbers: int = POLICY.most_numbers
 ) -> CompletionProblem | None:
-    """Return the problem of completing tables; None where its mixture is too large.
-
-    Examples
-    --------
-    >>> goals = [Exact((0, 1), np.array([0.09, 0.11, 0.01, 0.79]))]
-    >>> len(make_completion_problem((2, 2), goals).states)
-    2
-    """
+    """Return the problem of completing tables; None where its mixture is too large."""
     cover = find_cover(levels, [goal.subset for goal in goals])
     beside = 1 + sum(size for n, size in enumerate(levels) if n not in cover)
     most = min(most_numbers // beside, POLICY.most_model_numbers // (1 + sum(levels)))
@@ -363,15 +297,6 @@ class Ipf:
 
     Each table in turn is brought to its goal: the classes' weights and columns are multiplied by
     ``goal / present`` in the cell that they are in.
-
-    Examples
-    --------
-    >>> from rejoint.solver.run import run
-    >>> goals = [Exact((0, 1), np.array([0.09, 0.11, 0.01, 0.79]))]
-    >>> problem = make_completion_problem((2, 2), goals)
-    >>> done = run(Ipf(), problem, independent_model((2, 2), goals))
-    >>> done.stop, (done.model.parts[0] * done.weights @ done.model.parts[1].T).round(6).tolist()
-    (<Stop.EXACT: 'exact'>, [[0.09, 0.11], [0.01, 0.79]])
     """
 
     limits: Limits = field(
@@ -382,7 +307,7 @@ class Ipf:
     name: str = field(default="ipf", init=False)
 
     def init(self, problem: CompletionProblem, model: Model) -> Completion:
-        """The given model in the states of the cover, once for each of its classes."""
+        """The given model of one class in the states of the cover."""
         return start_completion(problem, model)
 
     def step(self, problem: CompletionProblem, state: Completion) -> Completion:
@@ -399,129 +324,116 @@ class Ipf:
         done = sweep(start)
         if done.objective > POLICY.worse_sweep * state.objective:
             start, done = replace(state, past=()), sweep(replace(state, past=()))
-        before, after = (np.concatenate(part.pulls) for part in (start, done))
+        before, after = (np.concatenate(one.multipliers) for one in (start, done))
         past = (*start.past, Sweep(before, after))[-POLICY.sweep_memory :]
         return replace(done, past=past)
 
 
 def start_completion(problem: CompletionProblem, model: Model) -> Completion:
-    """Return a model as a completion that meets no table yet.
-
-    For a model of ``F`` classes the problem has each state ``F`` times (:meth:`times`).
-    """
-    parts = model.parts
-    repeat = len(problem.states) // model.rank
-    weights, number = np.tile(model.weights, repeat), np.tile(np.arange(model.rank), repeat)
+    """Return a model of one class as a completion that meets no table yet."""
+    own = [part[:, 0] for part in model.parts]
+    weights = np.ones(len(problem.states))
     for k, n in enumerate(problem.cover):
-        weights = weights * parts[n][problem.states[:, k], number]
-    columns = {n: np.tile(parts[n], repeat) for n in problem.outside}
-    pulls = tuple(np.zeros(prod(problem.levels[n] for n in g.subset)) for g in problem.goals)
-    start = Completion(problem, weights / weights.sum(), columns, pulls, np.empty(0))
-    gaps = [
-        0.5 * float(np.abs(goal.aim(table, pull) - table).sum())
-        for goal, pull, table in zip(problem.goals, pulls, _tables(start), strict=True)
-    ]
-    rounded = any(isinstance(g, Within) and g.numbers is not None for g in problem.goals)
-    return replace(start, distances=np.array(gaps), central=rounded)
+        weights = weights * own[n][problem.states[:, k]]
+    columns = {
+        n: np.tile(own[n][:, None], len(weights))
+        for n in range(len(problem.levels))
+        if n not in problem.cover
+    }
+    zeros = tuple(np.zeros(prod(problem.levels[n] for n in g.subset)) for g in problem.goals)
+    start = Completion(problem, weights / weights.sum(), columns, zeros, np.empty(0))
+    gaps = [proportion(goal, start.table(k), zeros[k])[-1] for k, goal in enumerate(problem.goals)]
+    is_rounded = any(goal.is_rounded for goal in problem.goals)
+    return replace(start, distances=np.array(gaps), central=is_rounded)
 
 
-def _tables(state: Completion) -> Iterator[FloatArray]:
-    return (state.table(k) for k in range(len(state.problem.goals)))
+def proportion(
+    goal: Goal, now: FloatArray, multipliers: FloatArray, central: bool = False
+) -> tuple[FloatArray, FloatArray, float]:
+    """The factor that brings a table to its goal, the new multipliers, and the share that moves."""
+    target = (goal.project_to_numbers if central else goal.project)(now, multipliers)
+    factor = np.divide(target, now, out=np.zeros_like(now), where=now > 0)
+    with np.errstate(divide="ignore"):
+        return factor, multipliers + np.log(factor), 0.5 * float(np.abs(target - now).sum())
 
 
 def sweep(state: Completion) -> Completion:
     """Bring each table to its goal, one after another."""
     problem = state.problem
-    pulls, gaps = list(state.pulls), np.zeros(len(problem.goals))
-    work = replace(state, weights=state.weights.copy(), columns=dict(state.columns))
-    columns: dict[int, FloatArray] = work.columns  # type: ignore[assignment]
-    for k, (goal, place) in enumerate(zip(problem.goals, problem.places, strict=True)):
+    multipliers, gaps = list(state.multipliers), np.zeros(len(problem.goals))
+    columns = dict(state.columns)
+    work = replace(state, weights=state.weights.copy(), columns=columns)
+    for k, (goal, index) in enumerate(zip(problem.goals, problem.indices, strict=True)):
         now = work.table(k)
-        if state.central and isinstance(goal, CentralGoal):
-            aim = goal.aim_at_numbers(now, pulls[k])
-        else:
-            aim = goal.aim(now, pulls[k])
-        gaps[k] = 0.5 * float(np.abs(aim - now).sum())
-        factor = np.divide(aim, now, out=np.zeros_like(now), where=now > 0)
-        with np.errstate(divide="ignore"):
-            pulls[k] = pulls[k] + np.log(factor)
-        ratio = place.spread(factor)[:, place.index]
-        if place.outside is None:
+        factor, multipliers[k], gaps[k] = proportion(goal, now, multipliers[k], state.central)
+        ratio = index.spread(factor)[:, index.cells]
+        if index.outside is None:
             np.multiply(work.weights, ratio[0], out=work.weights)
         else:
-            column = columns[place.outside] * ratio
+            column = columns[index.outside] * ratio
             sums = column.sum(axis=0)
             np.divide(column, sums, out=column, where=sums > 0)
-            columns[place.outside] = np.where(sums > 0, column, columns[place.outside])
+            columns[index.outside] = np.where(sums > 0, column, columns[index.outside])
             np.multiply(work.weights, sums, out=work.weights)
         total = work.weights.sum()
         if not total > 0.0:
             raise Stalled  # zeros of the tables leave no state
         work.weights[:] /= total
-    return replace(work, pulls=tuple(pulls), distances=gaps, sweeps=state.sweeps + 1)
+    return replace(work, multipliers=tuple(multipliers), distances=gaps, sweeps=state.sweeps + 1)
 
 
 def extrapolate(state: Completion) -> Completion:
-    """Return the point where the last sweeps would end, by Anderson mixing of the pulls."""
+    """Return the point where the last sweeps would end, by Anderson mixing of the multipliers."""
     if len(state.past) < 2:
         return state
-    before = np.stack([one.before for one in state.past])
-    after = np.stack([one.after for one in state.past])
-    free = np.isfinite(after).all(axis=0) & np.isfinite(before).all(axis=0)
-    shares = mixing_shares(after[:, free] - before[:, free])
+    before, after = map(np.stack, zip(*state.past, strict=True))
+    finite = np.isfinite(after).all(axis=0) & np.isfinite(before).all(axis=0)
+    shares = mixing_shares(after[:, finite] - before[:, finite])
     if shares is None:
         return state
     mixed = after[-1].copy()
-    mixed[free] -= shares @ np.diff(after[:, free], axis=0)
-    sizes = np.cumsum([len(pull) for pull in state.pulls])[:-1]
-    return pull_from_start(state, tuple(np.split(mixed, sizes)))
+    mixed[finite] -= shares @ np.diff(after[:, finite], axis=0)
+    ends = np.cumsum([len(part) for part in state.multipliers])[:-1]
+    return with_multipliers(state, tuple(np.split(mixed, ends)))
 
 
-def pull_from_start(state: Completion, pulls: tuple[FloatArray, ...]) -> Completion:
-    """Return the completion that has these pulls in place of its own."""
+def with_multipliers(state: Completion, multipliers: tuple[FloatArray, ...]) -> Completion:
+    """Return the completion that has these multipliers in place of its own."""
     problem = state.problem
     with np.errstate(divide="ignore", invalid="ignore"):
         moves = [
             np.where(new == old, 0.0, new - old)
-            for new, old in zip(pulls, state.pulls, strict=True)
+            for new, old in zip(multipliers, state.multipliers, strict=True)
         ]
         weights = np.log(state.weights)
         columns = {n: np.log(column) for n, column in state.columns.items()}
-    for place, move in zip(problem.places, moves, strict=True):
-        shift = place.spread(move)[:, place.index]
-        if place.outside is None:
-            weights = weights + shift[0]
-        else:
-            columns[place.outside] = columns[place.outside] + shift
-    for n, column in columns.items():
-        top = column.max(axis=0)
-        top = np.where(np.isfinite(top), top, 0.0)
-        raised = np.exp(column - top)
-        total = raised.sum(axis=0)
-        columns[n] = np.where(total > 0, raised / np.where(total > 0, total, 1.0), state.columns[n])
-        with np.errstate(divide="ignore"):
+        for index, move in zip(problem.indices, moves, strict=True):
+            shift = index.spread(move)[:, index.cells]
+            if index.outside is None:
+                weights = weights + shift[0]
+            else:
+                columns[index.outside] = columns[index.outside] + shift
+        for n, column in columns.items():
+            top = column.max(axis=0)
+            top = np.where(np.isfinite(top), top, 0.0)
+            raised = np.exp(column - top)
+            total = raised.sum(axis=0)
+            columns[n] = np.where(total > 0, raised / total, state.columns[n])
             weights = weights + top + np.log(total)
-    found = np.exp(weights - weights.max())
-    return replace(state, weights=found / found.sum(), columns=columns, pulls=pulls)
+    mass = np.exp(weights - weights.max())
+    return replace(state, weights=mass / mass.sum(), columns=columns, multipliers=multipliers)
 
 
 def independent_model(levels: Sequence[int], goals: Sequence[Goal]) -> Model:
-    """Return one class with each variable's own shares, by the first exact table that has it.
-
-    Examples
-    --------
-    >>> independent_model((2,), [Exact((0,), np.array([0.25, 0.75]))]).factors.ravel()
-    array([0.25, 0.75])
-    """
-    found = [np.full(size, 1.0 / size) for size in levels]
+    """Return one class with each variable's own shares, by the first exact table that has it."""
+    columns = [np.full(size, 1.0 / size) for size in levels]
     for goal in reversed(goals):
-        shares = getattr(goal, "shares", None)
-        if shares is None:
+        if not isinstance(goal, ExactGoal | SoftGoal):
             continue
-        table = np.maximum(shares, 0.0).reshape([levels[n] for n in goal.subset])
+        table = np.maximum(goal.shares, 0.0).reshape([levels[n] for n in goal.subset])
         for n in goal.subset:
             own = sum_to(table, goal.subset, (n,))
-            if not isinstance(goal, Exact):
+            if isinstance(goal, SoftGoal):
                 own = own + 1e-3 / len(own)  # a sample does not exclude what it lacks
-            found[n] = own / own.sum()
-    return Model.of([1.0], [column[:, None] for column in found])
+            columns[n] = own / own.sum()
+    return Model.of([1.0], [column[:, None] for column in columns])

@@ -2,11 +2,11 @@
 
 ADMM moves fast at first and then crawls along a flat valley; this ends the walk. Weights and
 factor columns are softmaxes of free parameters, so the simplex holds by itself, and the
-Gauss-Newton matrix of squared errors comes from Gram matrices; that of other losses is in
-``fisher``. Beyond ``dense_limit`` parameters the damped equations are solved by preconditioned
-conjugate gradients, with the matrix of squared errors whatever the loss.
+Gauss-Newton matrix of squared errors comes from Gram matrices, that of other losses from
+``information``. Beyond ``dense_limit`` parameters the damped equations are solved by preconditioned
+conjugate gradients.
 
-With ``M_n`` (``unfolding.factor_grams``) and ``W_nm`` (``unfolding.pair_grams``), its blocks in the
+With ``M_n`` (``gram_sums.factor_grams``) and ``W_nm`` (``gram_sums.pair_grams``), its blocks in the
 coordinates ``w`` and ``A`` are
 
     (n i f), (n i' f')   delta_ii' w_f w_f' M_n[f, f']
@@ -15,7 +15,7 @@ coordinates ``w`` and ``A`` are
     (w f), (w f')        sum_S prod_{n in S} G_n[f, f']
 
 and no Jacobian of the tables is formed. ``matrix`` sets it up, ``Product`` only multiplies
-with it, in O(N F^2 d + L F^2). Both are in softmax coordinates: the Jacobian of a column ``p`` is
+with it, by way of the tables. Both are in softmax coordinates: the Jacobian of a column ``p`` is
 ``diag(p) - p p^T``.
 
 The curvature of ``sum_S omega_S loss(X_S, Xhat_S)`` where the model meets the tables is
@@ -33,16 +33,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any, Protocol, TypeVar
+from math import prod
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rejoint.arrays import FloatArray
-from rejoint.factorization import unfolding
-from rejoint.factorization.problem import TableProblem, gram_stack
-from rejoint.factorization.unfolding import Rows, khatri_rao
+from rejoint.arrays import FloatArray, IntArray
+from rejoint.factorization import gram_sums
+from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.table_policy import POLICY
+from rejoint.factorization.unfolding import TableTangent
 from rejoint.model import Layout, Model
 from rejoint.solver.solver import Limits
 
@@ -54,23 +56,24 @@ def information(problem: TableProblem, model: Model) -> FloatArray:
     """Curvature in weights and factors, (1 + L, F, 1 + L, F)."""
     weights, factors, rows = model.weights, model.factors, problem.layout.rows
     loss: Any = problem.loss  # with a curvature, as solvers declare in needs
+    cells = loss.curvature(problem.flat, problem.cells.of_model(model)) * problem.cell_weight
     rank, size = len(weights), len(factors)
     full = np.zeros((1 + size, rank, 1 + size, rank))
     body, single = full[1:, :, 1:], np.zeros((size, rank, rank))
-    for batch in batches(problem, rank):
-        cells = loss.curvature(batch.tables, batch.shares(model))
-        cells = cells * batch.weight.reshape(-1, *[1] * len(batch.shape))
-        for axes in combinations(range(len(batch.shape)), 2):
-            for (n, m), pair in batch.rest_sums(cells, factors, axes):
-                block = pair.transpose(0, 2, 1, 3)
+    for members, batch in _batches(problem, cells, rank):
+        parts = [np.stack([factors[rows(n)] for n in column]) for column in members.T]
+        axes = range(len(parts))
+        for a, b in combinations(axes, 2):
+            sums = _rest_sums(batch, parts, (a, b)).transpose(0, 1, 3, 2, 4)
+            for n, m, block in zip(members[:, a], members[:, b], sums, strict=True):
                 body[rows(n), :, rows(m)] += block
                 body[rows(m), :, rows(n)] += block.transpose(2, 3, 0, 1)
-        for axis in range(len(batch.shape)):
-            for (n,), one in batch.rest_sums(cells, factors, (axis,)):
-                single[rows(n)] += one
-                if axis == 0:  # each table once
-                    mine = factors[rows(n)]
-                    full[0, :, 0] += np.sum(one * mine[:, :, None] * mine[:, None, :], axis=0)
+        for a in axes:
+            sums = _rest_sums(batch, parts, (a,))
+            for n, block in zip(members[:, a], sums, strict=True):
+                single[rows(n)] += block
+            if a == 0:  # each table once
+                full[0, :, 0] += np.einsum("tif,tifg,tig->fg", parts[0], sums, parts[0])
     border = factors[:, :, None] * single * weights
     body *= (factors * weights).T[None, :, :, None]
     body *= (factors * weights)[:, None, None, :]
@@ -79,122 +82,43 @@ def information(problem: TableProblem, model: Model) -> FloatArray:
     return full
 
 
-@dataclass(frozen=True)
-class TableBatch:
-    """Tables of one shape (G, ..): variables (G, d), where these begin (G, d), weights (G,)."""
-
-    tables: FloatArray
-    members: Rows
-    offsets: Rows
-    weight: FloatArray
-    found_sets: dict[tuple[int, ...], tuple[list[tuple[int, ...]], Rows, Rows]] = field(
-        default_factory=dict, repr=False
-    )
-    found_rows: dict[tuple[int, ...], Rows] = field(default_factory=dict, repr=False)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of each table."""
-        return self.tables.shape[1:]
-
-    def rows(self, axes: Sequence[int]) -> Rows:
-        """Stacked rows (d, G * cells) of the cells over some axes, table after table."""
-        key = tuple(axes)
-        if key not in self.found_rows:
-            shape = [self.shape[axis] for axis in axes]
-            count = int(np.prod(shape))
-            grid = np.indices(shape, dtype=np.intp).reshape(len(shape), 1, count)
-            rows = self.offsets.T[list(axes)][:, :, None] + grid
-            self.found_rows[key] = rows.reshape(len(shape), len(self.weight) * count)
-        return self.found_rows[key]
-
-    def shares(self, model: Model) -> FloatArray:
-        """The model's shares of all cells, (G, ..)."""
-        cells = khatri_rao(model.factors, self.rows(range(len(self.shape)))) @ model.weights
-        return cells.reshape(-1, *self.shape)
-
-    def rest_sums(
-        self, cells: FloatArray, factors: FloatArray, axes: tuple[int, ...]
-    ) -> Iterator[tuple[tuple[int, ...], FloatArray]]:
-        """``sum_rest R[axes, rest] K[rest, f] K[rest, g]``, added up for each set of variables."""
-        rank, count = factors.shape[1], len(self.weight)
-        rest = [axis for axis in range(len(self.shape)) if axis not in axes]
-        front = cells.transpose(0, *(1 + axis for axis in (*axes, *rest)))
-        shape = front.shape[1 : 1 + len(axes)]
-        product = khatri_rao(factors, self.rows(rest)).reshape(count, -1, rank)
-        outer = (product[..., :, None] * product[..., None, :]).reshape(count, -1, rank**2)
-        sums = front.reshape(count, int(np.prod(shape)), -1) @ outer
-        sets, order, first = self.sets_of(axes)
-        sums = sums[order] if len(sets) == count else np.add.reduceat(sums[order], first, axis=0)
-        yield from zip(sets, sums.reshape(len(sets), *shape, rank, rank), strict=True)
-
-    def sets_of(self, axes: tuple[int, ...]) -> tuple[list[tuple[int, ...]], Rows, Rows]:
-        """The sets of variables on some axes, the tables ordered by them, where each set begins."""
-        if axes not in self.found_sets:
-            members = self.members[:, list(axes)]
-            sets, place, number = np.unique(
-                members, axis=0, return_inverse=True, return_counts=True
-            )
-            first = np.cumsum(number) - number
-            listed = [tuple(map(int, variables)) for variables in sets]
-            self.found_sets[axes] = listed, np.argsort(place.ravel(), kind="stable"), first
-        return self.found_sets[axes]
-
-
-def batches(problem: TableProblem, rank: int) -> Iterator[TableBatch]:
-    """The tables grouped by shape, some at a time; kept for the next step where they are small."""
-    kept: dict[int, list[TableBatch]] = problem.__dict__.setdefault("_batches", {})
-    if rank not in kept and sum(table.size for table in problem.tables) <= CHUNK_NUMBERS:
-        kept[rank] = list(make_batches(problem, rank))
-    return iter(kept[rank]) if rank in kept else make_batches(problem, rank)
-
-
-def make_batches(problem: TableProblem, rank: int) -> Iterator[TableBatch]:
-    """Group the tables by shape."""
+def _batches(
+    problem: TableProblem, cells: FloatArray, rank: int
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Variables (T, d) and cells (T, ..) of tables of the same shape, some at a time."""
     groups: dict[tuple[int, ...], list[int]] = {}
-    for i, table in enumerate(problem.tables):
-        groups.setdefault(table.shape, []).append(i)
+    for k, table in enumerate(problem.tables):
+        groups.setdefault(table.shape, []).append(k)
+    starts = problem.cells.starts
     for shape, tables in groups.items():
-        step = max(1, CHUNK_NUMBERS // (int(np.prod(shape)) * rank**2))
-        for start in range(0, len(tables), step):
-            some = tables[start : start + step]
-            members = np.array([problem.subsets[i] for i in some], dtype=np.intp)
-            yield TableBatch(
-                np.stack([problem.tables[i] for i in some]),
-                members,
-                problem.layout.offsets[members],
-                problem.weight[some],
-            )
+        step = max(1, CHUNK_NUMBERS // (prod(shape) * rank**2))
+        for at in range(0, len(tables), step):
+            chosen = tables[at : at + step]
+            members = np.array([problem.subsets[k] for k in chosen], dtype=np.intp)
+            places = starts[chosen][:, None] + np.arange(prod(shape))
+            yield members, cells[places].reshape(-1, *shape)
 
 
-#: Probabilities of a start are held above this, since neither a softmax nor EM can leave zero, but
-#: no further than the start's own error: what fits to 1e-9 has its zeros right to about that.
-FLOOR = 1e-4
+def _rest_sums(cells: FloatArray, parts: Sequence[FloatArray], axes: tuple[int, ...]) -> FloatArray:
+    """``sum_rest R[axes, rest] K[rest, f] K[rest, g]`` of each table, (T, .., F, F)."""
+    rest = [axis for axis in range(len(parts)) if axis not in axes]
+    count, rank = len(cells), parts[0].shape[-1]
+    product = np.ones((count, 1, rank))
+    for axis in rest:
+        product = (product[:, :, None] * parts[axis][:, None]).reshape(count, -1, rank)
+    outer = (product[..., :, None] * product[..., None, :]).reshape(count, -1, rank**2)
+    front = cells.transpose(0, *(1 + axis for axis in (*axes, *rest)))
+    shape = front.shape[: 1 + len(axes)]
+    sums = front.reshape(count, -1, outer.shape[1]) @ outer
+    return np.asarray(sums.reshape(*shape, rank, rank))
 
 
 Solution = tuple[FloatArray, float]
 
 
-class Damped(Protocol):
-    """A state of damped steps."""
-
-    @property
-    def objective(self) -> float:
-        """What is minimized."""
-        ...
-
-    @property
-    def damping(self) -> float:
-        """Where the damping of the next step begins."""
-        ...
-
-
-DampedT = TypeVar("DampedT", bound=Damped)
-
-
 def lift_zeros(problem: TableProblem, model: Model) -> FloatArray:
     """Weights above factors, held away from zero."""
-    floor = min(FLOOR, max(problem.relative_error(model), 1e-14))
+    floor = min(POLICY.floor, max(problem.relative_error(model), 1e-14))
     return np.maximum(model.stacked, floor)
 
 
@@ -209,7 +133,7 @@ def column_sums(layout: Layout, stacked: FloatArray) -> FloatArray:
     return repeated
 
 
-def pull(model: Model, slope: FloatArray) -> FloatArray:
+def softmax_pullback(model: Model, slope: FloatArray) -> FloatArray:
     """Apply the softmax Jacobian to each column; arrays are (1 + L, F, ...), weights first."""
     stacked = model.stacked[(...,) + (None,) * (slope.ndim - 2)]
     pulled = stacked * slope
@@ -251,9 +175,9 @@ def gram_matrix(problem: TableProblem, model: Model) -> FloatArray:
     """The blocks above, tables only, (1 + L, F, 1 + L, F)."""
     weights, factors = model.weights, model.factors
     rank, size = len(weights), len(factors)
-    stack = gram_stack(problem.layout, factors)
-    single = unfolding.factor_grams(problem.families, stack)
-    pairs = unfolding.pair_grams(problem.families, stack)
+    stack = gram_sums.gram_stack(problem.layout, factors)
+    single = gram_sums.factor_grams(problem.families, stack)
+    pairs = gram_sums.pair_grams(problem.families, stack)
     outer = np.outer(weights, weights)
     owner = np.repeat(np.arange(len(problem.levels)), problem.levels)
     full = np.zeros((1 + size, rank, 1 + size, rank))
@@ -271,7 +195,7 @@ def gram_matrix(problem: TableProblem, model: Model) -> FloatArray:
         border = np.einsum("if,fg->fig", factors[rows], single[n] * weights)
         full[0, :, 1 + rows.start : 1 + rows.stop, :] = border
         block[:, :, 0, :] = border.transpose(1, 2, 0)
-    full[0, :, 0, :] = unfolding.weights_gram(problem.families, stack)
+    full[0, :, 0, :] = gram_sums.weights_gram(problem.families, stack)
     return full
 
 
@@ -282,65 +206,38 @@ def moment_rows(problem: TableProblem, model: Model) -> FloatArray:
     for moments in problem.moments:
         rows = moments.slopes(model.weights, model.factors)
         rows *= np.sqrt(moments.family.weight)[:, None, None]
-        parts.append(pull(model, rows.transpose(1, 2, 0)).reshape(size, -1).T)
+        parts.append(softmax_pullback(model, rows.transpose(1, 2, 0)).reshape(size, -1).T)
     return np.concatenate(parts)
 
 
-@dataclass(frozen=True)
 class Product:
     """Products of the same matrix with vectors, and its diagonal, without forming it."""
 
-    problem: TableProblem
-    model: Model
-
-    @cached_property
-    def stack(self) -> FloatArray:
-        """``G_n``."""
-        return gram_stack(self.problem.layout, self.model.factors)
-
-    @cached_property
-    def factor_grams(self) -> FloatArray:
-        """``M_n``."""
-        return unfolding.factor_grams(self.problem.families, self.stack)
-
-    @cached_property
-    def weights_gram(self) -> FloatArray:
-        """The block of the weights."""
-        return unfolding.weights_gram(self.problem.families, self.stack)
-
-    @cached_property
-    def rows(self) -> FloatArray:
-        """Jacobian of the moments."""
-        return moment_rows(self.problem, self.model)
+    def __init__(self, problem: TableProblem, model: Model) -> None:
+        loss: Any = problem.loss
+        self.problem, self.model = problem, model
+        self.tangent = TableTangent(problem.cells, model)
+        self.curvature = problem.cell_weight * loss.curvature(problem.flat, self.tangent.tables)
+        self.rows = moment_rows(problem, model)
 
     def __call__(self, vector: FloatArray) -> FloatArray:
         """Multiply with a vector in softmax coordinates, (P,)."""
-        layout, weights, factors = self.problem.layout, self.model.weights, self.model.factors
-        direction = pull(self.model, vector.reshape(-1, len(weights)))
-        slices = [layout.rows(n) for n in range(len(layout.levels))]
-        # C_n[f, f'] = (A_n^T dA_n)[f, f']
-        turns = np.stack([factors[rows].T @ direction[1:][rows] for rows in slices])
-        bent = unfolding.factor_grams_along(self.problem.families, self.stack, turns)
-        out = np.empty_like(direction)
-        out[0] = self.weights_gram @ direction[0] + np.einsum(
-            "nfg,nfg,g->f", self.factor_grams, turns, weights
-        )
-        for n, rows in enumerate(slices):
-            straight = direction[1:][rows] * weights + factors[rows] * direction[0]
-            out[1:][rows] = straight @ self.factor_grams[n] + (factors[rows] * weights) @ bent[n].T
-        out[1:] *= weights
-        return pull(self.model, out).ravel() + self.rows.T @ (self.rows @ vector)
+        model, direction = self.model, vector.reshape(-1, self.model.rank)
+        change = self.tangent.apply(*self.tangent.center(direction[0], direction[1:]))
+        classes, levels = self.tangent.contract(self.curvature * change)
+        slope = np.vstack([classes, model.weights * levels])
+        return softmax_pullback(model, slope).ravel() + self.rows.T @ (self.rows @ vector)
 
     @cached_property
     def diagonal(self) -> FloatArray:
-        """Diagonal of the matrix without its off-diagonal blocks' part, for preconditioning."""
-        layout, weights, factors = self.problem.layout, self.model.weights, self.model.factors
-        square = layout.expand(weights**2 * np.einsum("nff->nf", self.factor_grams))
-        spread = 1.0 - 2.0 * factors + layout.expand(layout.sums(factors**2))
-        head = weights**2 * np.einsum("ff->f", self.weights_gram)
-        tables = np.concatenate([head, (factors**2 * spread * square).ravel()])
-        moments: FloatArray = np.einsum("kp,kp->p", self.rows, self.rows)
-        return tables + moments
+        """Diagonal of the matrix, but for the constraint of the weights, for preconditioning."""
+        layout, weights, squares = self.model.layout, self.model.weights, self.model.factors**2
+        model = Model(layout, weights, squares)
+        head, body = self.problem.cells.contract(model, self.curvature)
+        body = weights**2 * body
+        body = (1.0 - 2.0 * self.model.factors) * body + layout.expand(layout.sums(squares * body))
+        tables = np.concatenate([weights**2 * head, (squares * body).ravel()])
+        return np.asarray(tables + np.einsum("kp,kp->p", self.rows, self.rows))
 
 
 @dataclass(frozen=True)
@@ -388,7 +285,7 @@ class Newton:
 
     def step(self, problem: TableProblem, state: NewtonState) -> NewtonState:
         """One damped step that lowers the objective."""
-        slope = pull(state.model, state.slope).ravel()
+        slope = softmax_pullback(state.model, state.slope).ravel()
         solve: Callable[[float], Solution]
         if state.logits.size <= self.dense_limit:
             solve = partial(solve_directly, matrix(problem, state.model), slope)
@@ -400,7 +297,8 @@ class Newton:
             logits = state.logits + move.reshape(state.logits.shape)
             return evaluate(problem, logits, damping), promised
 
-        return descend(state, attempt)
+        moved: NewtonState = descend(state, attempt)
+        return moved
 
 
 def evaluate(problem: TableProblem, logits: FloatArray, damping: float) -> NewtonState:
@@ -412,11 +310,11 @@ def evaluate(problem: TableProblem, logits: FloatArray, damping: float) -> Newto
     )
 
 
-def descend(state: DampedT, attempt: Callable[[float], tuple[DampedT, float]]) -> DampedT:
+def descend(state: Any, attempt: Callable[[float], tuple[Any, float]]) -> Any:
     """The first attempt that lowers the objective (Nielsen's rule for the damping).
 
-    An attempt says where a damping leads and by how much the objective was to fall. Where none
-    lowers it any more, the state itself is returned.
+    A state has an objective and a damping. An attempt says where a damping leads and by how much
+    the objective was to fall. Where none lowers it any more, the state itself is returned.
     """
     damping, growth = state.damping, 2.0
     while growth < 1e12:
@@ -424,7 +322,7 @@ def descend(state: DampedT, attempt: Callable[[float], tuple[DampedT, float]]) -
         if moved.objective < state.objective:
             gain = (state.objective - moved.objective) / promised if promised > 0 else 0.5
             damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3) if gain < 2 else 1 / 3
-            return replace(moved, damping=damping)  # type: ignore[type-var]
+            return replace(moved, damping=damping)
         damping, growth = damping * growth, growth * 2
     return state
 
@@ -460,4 +358,4 @@ def steepness(problem: TableProblem, model: Model, slope: FloatArray, value: flo
     orthogonal to all directions of the model, not merely because they are small.
     """
     size = np.sqrt(2.0 * value * problem.scale) or 1.0
-    return float(np.linalg.norm(pull(model, slope)) / size)
+    return float(np.linalg.norm(softmax_pullback(model, slope)) / size)

@@ -6,7 +6,7 @@ objective ``1/2 sum_S omega_S || X_S - [w; A_n, n in S] ||^2`` (omega = 1 in the
 
 * ``V_n = sum_S omega_S X_S x_{m != n} A_m``, a sum of MTTKRPs, here one stacked matrix product
   (see ``unfolding``);
-* ``G_n = sum_S omega_S prod_{m != n} A_m^T A_m`` (see ``grams``);
+* ``G_n = sum_S omega_S prod_{m != n} A_m^T A_m`` (see ``gram_sums``);
 * the residuals, computed directly: ``|X|^2/2 - v w + w G w/2`` loses all digits near 1e-8.
 
 A moment is ``<u_a o u_b o ..., Xhat> = b`` with unit vectors ``u``. In an alternating update it
@@ -25,18 +25,16 @@ import numpy as np
 
 from rejoint import kernels
 from rejoint.arrays import FloatArray, sum_to
-from rejoint.factorization import unfolding
+from rejoint.factorization import gram_sums
+from rejoint.factorization.gram_sums import Family, gram_stack
 from rejoint.factorization.loss import SQUARES, Loss
-from rejoint.factorization.unfolding import Columns, Family, Rows, Slabs, Unfolding
+from rejoint.factorization.table_policy import POLICY
+from rejoint.factorization.unfolding import FlatTables, khatri_rao, pad
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, remark
 from rejoint.model import Layout, Model
 from rejoint.solver.checkpoint import digest
 from rejoint.text import cite, plural, show
-
-#: Objective, as a share of the tables' own sum of squares, above which ``|X|^2/2 - v w + w G w/2``
-#: is good enough: rounding takes at most 1e-10 of it then.
-ROUGH_SHARE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -60,13 +58,12 @@ class Moments:
     def slopes(self, weights: FloatArray, factors: FloatArray) -> FloatArray:
         """Derivatives of ``<u, Xhat>`` in weights and factors, (K, 1 + L, F)."""
         sides = self.projections(factors)
-        found = np.empty((len(sides), 1 + len(factors), len(weights)))
-        found[:, 0] = np.prod(sides, axis=1)
-        found[:, 1:] = 0.0
+        slopes = np.zeros((len(sides), 1 + len(factors), len(weights)))
+        slopes[:, 0] = np.prod(sides, axis=1)
         for slot in range(self.family.order):
             others = np.prod(np.delete(sides, slot, axis=1), axis=1) * weights
-            found[:, 1:] += self.vectors[:, slot, :, None] * others[:, None, :]
-        return found
+            slopes[:, 1:] += self.vectors[:, slot, :, None] * others[:, None, :]
+        return slopes
 
 
 @dataclass(frozen=True)
@@ -134,11 +131,10 @@ class TableProblem:
     @cached_property
     def tables_with(self) -> tuple[tuple[int, ...], ...]:
         """For each variable, which tables contain it."""
-        found: list[list[int]] = [[] for _ in self.levels]
-        for i, subset in enumerate(self.subsets):
-            for n in subset:
-                found[n].append(i)
-        return tuple(map(tuple, found))
+        subsets = list(enumerate(self.subsets))
+        return tuple(
+            tuple(i for i, subset in subsets if n in subset) for n in range(len(self.levels))
+        )
 
     @cached_property
     def packed(self) -> FloatArray | None:
@@ -150,15 +146,31 @@ class TableProblem:
         return kernels.pack_triples([self.tables[i] for i in order], self.levels)
 
     @cached_property
-    def unfoldings(self) -> tuple[tuple[Unfolding, ...], ...]:
-        """For each variable the tables that contain it, unfolded and set side by side."""
-        return tuple(unfold(self, n) for n in range(len(self.levels)))
+    def cells(self) -> FlatTables:
+        """Where the cells of the tables stand in a flat vector."""
+        return FlatTables(self.layout, self.subsets)
+
+    @cached_property
+    def flat(self) -> FloatArray:
+        """The tables, flat."""
+        return np.concatenate([np.zeros(0), *(table.ravel() for table in self.tables)])
+
+    @cached_property
+    def cell_weight(self) -> FloatArray:
+        """The weight of each cell."""
+        return np.repeat(self.weight, np.diff(self.cells.starts))
+
+    @cached_property
+    def unfolded(self) -> tuple[FloatArray, ...]:
+        """For each variable the weighted tables that contain it, side by side, (I_n, C)."""
+        weighted = self.flat * self.cell_weight
+        return tuple(weighted[part.places] for part in self.cells.unfoldings)
 
     def under(self, loss: Loss) -> "TableProblem":
         """The same tables under another loss; their layout is shared."""
         if loss is self.loss:
             return self
-        _ = self.unfoldings  # made once for both
+        _ = self.cells.unfoldings  # made once for both
         other = copy(self)
         object.__setattr__(other, "loss", loss)
         return other
@@ -173,12 +185,9 @@ class TableProblem:
 
     def value(self, model: Model) -> float:
         """What is minimized: the weighted loss, computed from the tables themselves."""
-        weights, factors, total = model.weights, model.factors, 0.0
-        for n, parts in enumerate(self.unfoldings):
-            scaled = factors[self.layout.rows(n)] * weights
-            total += sum(part.value(self.loss, scaled, factors) for part in parts)
+        total = self.loss.value(self.flat, self.cells.of_model(model), self.cell_weight)
         for moments in self.moments:
-            gap = moments.gaps(weights, factors)
+            gap = moments.gaps(model.weights, model.factors)
             total += 0.5 * float(moments.family.weight @ gap**2)
         return total
 
@@ -188,7 +197,7 @@ class TableProblem:
             value = 0.5 * self.scale + kernels.triples_value(
                 self.packed, self.levels, float(self.weight[0]), model.weights, model.factors
             )
-            if value > ROUGH_SHARE * self.scale:
+            if value > POLICY.rough_share * self.scale:
                 return float(value)
         return self.value(model)
 
@@ -198,15 +207,11 @@ class TableProblem:
         Near a perfect fit ``V - G A`` is the difference of two large numbers; this is not.
         """
         weights, factors = model.weights, model.factors
-        total, slope = 0.0, np.zeros((1 + len(factors), len(weights)))
-        for n, parts in enumerate(self.unfoldings):
-            rows = self.layout.rows(n)
-            for part in parts:
-                value, pulled = part.slope(self.loss, factors[rows] * weights, factors)
-                total += value
-                slope[1:][rows] += weights * pulled
-                # A table of order d comes up d times, once for each of its variables.
-                slope[0] += np.sum(pulled * factors[rows], axis=0) / part.order
+        tables = self.cells.of_model(model)
+        total = self.loss.value(self.flat, tables, self.cell_weight)
+        slopes = self.loss.slope(self.flat, tables) * self.cell_weight
+        head, body = self.cells.contract(model, slopes)
+        slope = np.vstack([head, weights * body])
         for moments in self.moments:
             gap = moments.gaps(weights, factors)
             push = moments.family.weight * gap
@@ -228,12 +233,14 @@ class TableVisit:
 
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
         """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
-        problem = self.problem
-        gram = unfolding.factor_gram(problem.families, self.products, n)
+        problem, rows = self.problem, self.problem.layout.rows(n)
+        gram = gram_sums.factor_gram(problem.families, self.products, n)
         target = mttkrp(problem, self.factors, n)
         for moments in problem.moments:
-            more, pulled = self._factor_pull(moments, n)
-            gram, target = gram + more, target + pulled
+            more = gram_sums.factor_gram([moments.family], self.products, n)
+            gram = gram + more
+            target = target + (self.factors[rows] * self.weights) @ more
+            target += self._push(moments)[1:][rows]
         return gram, target
 
     def note_change(self, n: int) -> None:
@@ -244,100 +251,31 @@ class TableVisit:
     def weights_normal(self) -> tuple[FloatArray, FloatArray]:
         """``G`` (F, F) and ``v`` (F,) of the weights."""
         problem = self.problem
-        gram = unfolding.weights_gram(problem.families, self.products)
+        gram = gram_sums.weights_gram(problem.families, self.products)
         target = np.zeros_like(self.weights)
         for n in range(len(problem.levels)):
             mine = mttkrp(problem, self.factors, n, owned=True)
             target += np.sum(mine * self.factors[problem.layout.rows(n)], axis=0)
         for moments in problem.moments:
-            more = unfolding.weights_gram([moments.family], self.products)
-            push = moments.family.weight * moments.gaps(self.weights, self.factors)
+            more = gram_sums.weights_gram([moments.family], self.products)
             gram = gram + more
-            target += push @ np.prod(moments.projections(self.factors), axis=1)
-            target += more @ self.weights
+            target += self._push(moments)[0] + more @ self.weights
         return gram, target
 
-    def _factor_pull(self, moments: Moments, n: int) -> tuple[FloatArray, FloatArray]:
-        """What moments add to ``G_n`` and ``V_n``."""
-        rows = self.problem.layout.rows(n)
-        gram = unfolding.factor_gram([moments.family], self.products, n)
-        sides = moments.projections(self.factors)
-        push = moments.family.weight * moments.gaps(self.weights, self.factors)
-        pulled = (self.factors[rows] * self.weights) @ gram
-        for slot in range(moments.family.order):
-            mine = np.flatnonzero(moments.family.members[:, slot] == n)
-            others = np.prod(np.delete(sides[mine], slot, axis=1), axis=1)
-            pulled += moments.vectors[mine, slot, rows].T @ (push[mine, None] * others)
-        return gram, pulled
-
-
-def gram_stack(layout: Layout, factors: FloatArray) -> FloatArray:
-    """``A_n^T A_n`` for every variable, (N, F, F)."""
-    return np.stack([a.T @ a for a in layout.split(factors)])
+    def _push(self, moments: Moments) -> FloatArray:
+        """What the gaps of moments ask of weights and factors, (1 + L, F), without the weights."""
+        gaps = moments.family.weight * moments.gaps(self.weights, self.factors)
+        slopes = moments.slopes(np.ones_like(self.weights), self.factors)
+        return np.asarray(np.tensordot(gaps, slopes, 1))
 
 
 def mttkrp(
     problem: TableProblem, factors: FloatArray, n: int, *, owned: bool = False
 ) -> FloatArray:
     """``V_n`` without the weights ``w``: (I_n, F). ``owned``: only tables that start with ``n``."""
-    total = np.zeros((problem.levels[n], factors.shape[1]))
-    for part in problem.unfoldings[n]:
-        total += part.contract(factors, owned)
-    return total
-
-
-def cell_rows(problem: TableProblem, subset: Sequence[int]) -> Rows:
-    """Stacked rows (d, cells) of the cells of a table over ``subset``, in C order."""
-    shape = [problem.levels[n] for n in subset]
-    grid = np.indices(shape, dtype=np.intp).reshape(len(subset), int(np.prod(shape)))
-    return grid + problem.layout.offsets[list(subset)][:, None]
-
-
-def unfold(problem: TableProblem, n: int) -> tuple[Unfolding, ...]:
-    """Lay out the tables that contain ``n``, order by order."""
-    parts: list[Unfolding] = []
-    for family in problem.families:
-        mine = [i for i in problem.tables_with[n] if len(problem.subsets[i]) == family.order]
-        if family.order == 3 and family.complete and is_dense(problem):
-            parts.append(as_slabs(problem, n, mine, float(family.weight[0])))
-        elif mine:
-            parts.append(as_columns(problem, n, mine))
-    return tuple(parts)
-
-
-def is_dense(problem: TableProblem) -> bool:
-    """Whether all triples pay as slabs: enough variables, and at most a gigabyte in all."""
-    return len(problem.levels) >= 8 and 8 * problem.layout.size**3 <= 2**30
-
-
-def as_columns(problem: TableProblem, n: int, tables: list[int]) -> Columns:
-    """Unfold tables along ``n`` and set them side by side, owned ones first."""
-    tables = sorted(tables, key=lambda i: problem.subsets[i][0] != n)
-    sides, rows, first = [], [], 0
-    for i in tables:
-        subset = problem.subsets[i]
-        table = np.moveaxis(problem.tables[i], subset.index(n), 0)
-        sides.append(table.reshape(problem.levels[n], -1))
-        rows.append(cell_rows(problem, [m for m in subset if m != n]))
-        first += sides[-1].shape[1] if subset[0] == n else 0
-    return Columns(
-        np.ascontiguousarray(np.concatenate(sides, axis=1)),
-        np.ascontiguousarray(np.concatenate(rows, axis=1)),
-        np.repeat(problem.weight[tables], [side.shape[1] for side in sides]),
-        first,
-    )
-
-
-def as_slabs(problem: TableProblem, n: int, tables: list[int], weight: float) -> Slabs:
-    """Set triples with ``n`` into one tensor over all pairs of the other variables."""
-    size = problem.layout.size
-    tensor, mask = np.zeros((problem.levels[n], size, size)), np.zeros((size, size))
-    for i in tables:
-        subset = problem.subsets[i]
-        rows, columns = (problem.layout.rows(m) for m in subset if m != n)
-        tensor[:, rows, columns] = np.moveaxis(problem.tables[i], subset.index(n), 0)
-        mask[rows, columns] = 1.0
-    return Slabs(tensor, mask, weight, int(problem.layout.offsets[n + 1]))
+    part, padded = problem.cells.unfoldings[n], pad(factors)
+    columns = slice(part.owned if owned else None)
+    return problem.unfolded[n][:, columns] @ khatri_rao(padded, part.rows[:, columns])
 
 
 def make_problem(marginals: Marginals, weighting: str, loss: Loss = SQUARES) -> TableProblem:
@@ -423,7 +361,7 @@ def expected_noise(marginals: Marginals, weight: FloatArray) -> float:
 def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
     """The moments by order, on the stacked levels, each scaled to unit vectors."""
     layout = Layout(tuple(marginals.domain.shape))
-    groups: dict[int, list[tuple[tuple[int, ...], FloatArray, float]]] = {}
+    families: dict[int, list[tuple[tuple[int, ...], FloatArray, float]]] = {}
     for moment in marginals.moments:
         order = len(moment.variables)
         vectors, size = np.zeros((order, layout.size)), 1.0
@@ -432,35 +370,26 @@ def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
             size *= length
             vectors[slot, layout.rows(n)] = vector / (length or 1.0)
         if size > 0:  # a vector of zeros says nothing
-            groups.setdefault(order, []).append((moment.variables, vectors, moment.value / size))
-    found = []
-    for _, group in sorted(groups.items()):
-        members = np.array([g[0] for g in group], dtype=np.intp)
-        family = Family(members, np.ones(len(group)), complete=False)
-        vectors = np.stack([g[1] for g in group])
-        found.append(Moments(family, vectors, np.array([g[2] for g in group])))
-    return tuple(found)
+            entry = (moment.variables, vectors, moment.value / size)
+            families.setdefault(order, []).append(entry)
+    moments = []
+    for _, entries in sorted(families.items()):
+        members, stacked, values = zip(*entries, strict=True)
+        family = Family(np.array(members, np.intp), np.ones(len(entries)), complete=False)
+        moments.append(Moments(family, np.stack(stacked), np.array(values)))
+    return tuple(moments)
 
 
 def remark_on_islands(marginals: Marginals) -> None:
     """Remark on groups of variables that share no table: nothing links them."""
-    island = list(range(len(marginals.domain)))
-
-    def root(n: int) -> int:
-        while island[n] != n:
-            n = island[n]
-        return n
-
-    links = [*marginals.index_subsets, *(m.variables for m in marginals.moments)]
-    for subset in links:
-        for n in subset[1:]:
-            island[root(n)] = root(subset[0])
-    groups: dict[int, list[str]] = {}
-    for n, name in enumerate(marginals.domain.names):
-        groups.setdefault(root(n), []).append(name)
+    names = marginals.domain.names
+    groups = [{n} for n in range(len(names))]
+    for subset in [*marginals.index_subsets, *(m.variables for m in marginals.moments)]:
+        linked = [group for group in groups if group & set(subset)]
+        groups = [group for group in groups if group not in linked] + [set().union(*linked)]
     if len(groups) > 1:
-        short = (g[:4] + ["..."] * (len(g) > 4) for g in groups.values())
-        parts = "; ".join(", ".join(g) for g in short)
+        listed = [[names[n] for n in sorted(group)] for group in sorted(groups, key=min)]
+        parts = "; ".join(", ".join(g[:4] + ["..."] * (len(g) > 4)) for g in listed)
         remark(
             f"The tables fall into {plural(len(groups), 'group')} of variables with no table in "
             f"common ({parts}): they cannot say how variables of different groups depend on each "
@@ -470,11 +399,11 @@ def remark_on_islands(marginals: Marginals) -> None:
 
 def own_shares(problem: TableProblem) -> list[FloatArray]:
     """One-variable shares, each from the first table that holds the variable; else uniform."""
-    found = [np.full(size, 1.0 / size) for size in problem.levels]
+    shares = [np.full(size, 1.0 / size) for size in problem.levels]
     for subset, table in zip(reversed(problem.subsets), reversed(problem.tables), strict=True):
         for n in subset:
-            found[n] = sum_to(table, subset, (n,))
-    return found
+            shares[n] = sum_to(table, subset, (n,))
+    return shares
 
 
 def random_model(problem: TableProblem, rank: int, rng: np.random.Generator) -> Model:

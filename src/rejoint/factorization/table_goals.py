@@ -2,111 +2,91 @@
 
 A table that is known exactly is met. Numbers that were rounded or held back have bounds, and the
 model's own table is moved into these, no further. Tables of a sample, or tables that contradict
-each other, pull: with multipliers ``u ~ N(0, tau^2)`` for each cell of a log-linear model, the
-most probable table ``g`` has ``u = n tau^2 (t - g)``. A moment tilts its table.
+each other, have soft goals: with multipliers ``u ~ N(0, tau^2)`` for each cell of a log-linear
+model, the most probable table ``g`` has ``u = n tau^2 (t - g)``. A moment tilts its table.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rejoint.arrays import FloatArray, outer_product
+from rejoint.arrays import BoolArray, FloatArray, outer_product
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.compare import SAME, disagreements, is_rounding
 from rejoint.marginals.marginals import Marginals
-from rejoint.marginals.moments import Moment
 from rejoint.marginals.unknown import UnknownCells, meet_sums
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
 
 
-class Goal(Protocol):
-    """The goal of one table: its variables, and the table to reach from the present one."""
-
-    @property
-    def subset(self) -> tuple[int, ...]:
-        """The variables of the table."""
-        ...
-
-    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the table to reach, flat.
-
-        ``pull`` has the logarithms of all factors that were applied to the table so far.
-        """
-        ...
-
-
-@runtime_checkable
-class CentralGoal(Goal, Protocol):
-    """A goal within bounds, which the first sweeps reach at the middle of these."""
-
-    def aim_at_numbers(self, now: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the table with rounded numbers as they are."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class Exact:
-    """The table itself.
+class Goal:
+    """The goal of one table: its variables, and the table to reach from the present one.
 
-    Examples
-    --------
-    >>> Exact((0,), np.array([0.25, 0.75])).aim(np.array([0.5, 0.5]), np.zeros(2))
-    array([0.25, 0.75])
+    Tables are flat. Multipliers are the logarithms of all factors that were applied to the table.
     """
 
     subset: tuple[int, ...]
+
+    def project(self, now: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the table to reach."""
+        raise NotImplementedError
+
+    def project_to_numbers(self, now: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the table to reach, with rounded numbers as they are."""
+        return self.project(now, multipliers)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether the table has rounded numbers."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class ExactGoal(Goal):
+    """The table itself."""
+
     shares: FloatArray
 
-    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+    def project(self, now: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the table."""
         return self.shares
 
 
 @dataclass(frozen=True, eq=False)
-class Within:
+class IntervalGoal(Goal):
     """The nearest table whose cells are within bounds, in the unit of the published numbers.
 
     The total is free, because rounded and suppressed cells leave it open: ``N`` solves
     ``sum clip(N m, low, high) = N``. ``numbers`` are the published ones, where they were rounded
     (zero where a cell is not known).
-
-    Examples
-    --------
-    >>> goal = Within((0,), np.array([3.0, 0.0]), np.array([3.0, 4.0]))
-    >>> goal.aim(np.array([0.5, 0.5]), np.zeros(2)), goal.aim(np.array([0.1, 0.9]), np.zeros(2))
-    (array([0.5, 0.5]), array([0.42857143, 0.57142857]))
     """
 
-    subset: tuple[int, ...]
     low: FloatArray
     high: FloatArray
     unknown: UnknownCells | None = None
     numbers: FloatArray | None = None
 
-    def aim_at_numbers(self, now: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the rounded numbers themselves, and within bounds what is zero or not known.
+    @property
+    def is_rounded(self) -> bool:
+        """Whether the table has rounded numbers."""
+        return self.numbers is not None
 
-        Examples
-        --------
-        >>> goal = Within((0,), np.zeros(2), np.full(2, 9.0), numbers=np.array([6.0, 2.0]))
-        >>> goal.aim_at_numbers(np.array([0.5, 0.5]), np.zeros(2))
-        array([0.75, 0.25])
-        """
+    def project_to_numbers(self, now: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Return the rounded numbers themselves, and within bounds what is zero or not known."""
         if self.numbers is None:
-            return self.aim(now, pull)
-        cells: FloatArray = np.where(self.numbers > 0.0, self.numbers, self._clip(now))
-        return cells / float(cells.sum())
+            return self.project(now, multipliers)
+        cells = np.where(self.numbers > 0.0, self.numbers, self._clip(now))
+        return np.asarray(cells / cells.sum())
 
-    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+    def project(self, now: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the table within its bounds."""
         cells = self._clip(now)
         if self.unknown is not None and self.unknown.sums:
-            cells = cells.copy()
             places = self.unknown.places
             cells[places] = meet_sums(cells[places], self.unknown)
         total = float(cells.sum())
@@ -116,15 +96,14 @@ class Within:
         total = self._first_total
         for _ in range(100):
             cells = np.clip(total * now, self.low, self.high)
-            free = (cells > self.low) & (cells < self.high)
-            held, loose = float(cells[~free].sum()), 1.0 - float(now[free].sum())
-            if held <= 0.0 or loose <= 1e-12:
+            is_free = (cells > self.low) & (cells < self.high)
+            fixed, rest = float(cells[~is_free].sum()), 1.0 - float(now[is_free].sum())
+            if fixed <= 0.0 or rest <= 1e-12:
                 break  # only proportions matter
-            before, total = total, held / loose
+            before, total = total, fixed / rest
             if abs(total - before) <= 1e-14 * total:
                 break
-        found: FloatArray = np.clip(total * now, self.low, self.high)
-        return found
+        return np.clip(total * now, self.low, self.high)
 
     @cached_property
     def _first_total(self) -> float:
@@ -132,58 +111,34 @@ class Within:
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
-    """A table that pulls as ``records`` records do on effects of standard deviation ``tau``.
+class SoftGoal(Goal):
+    """A table of ``records`` records, with an N(0, tau^2) prior on its effects."""
 
-    Examples
-    --------
-    >>> goal = Near((0,), np.array([0.25, 0.75]), 1000.0, 0.5)
-    >>> goal.aim(np.array([0.5, 0.5]), np.zeros(2)).round(3)
-    array([0.253, 0.748])
-    """
-
-    subset: tuple[int, ...]
     shares: FloatArray
     records: float
     tau: float
 
-    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
-        """Solve ``log(g / m') = n tau^2 (t - g)``, with ``m'`` the table without its own pull."""
+    def project(self, now: FloatArray, multipliers: FloatArray) -> FloatArray:
+        """Solve ``log(g / m') = n tau^2 (t - g)``, ``m'`` being the table without multipliers."""
         from scipy.special import wrightomega  # loaded when needed: it is slow to import
 
         stiffness = self.records * self.tau**2
         free = np.full(len(now), -np.inf)  # what has no mass gets none
-        np.subtract(np.log(now, where=now > 0, out=free), pull, where=now > 0, out=free)
-        found: FloatArray = (
-            np.real(wrightomega(free + stiffness * self.shares + np.log(stiffness))) / stiffness
-        )
-        return found
+        np.subtract(np.log(now, where=now > 0, out=free), multipliers, where=now > 0, out=free)
+        omega = wrightomega(free + stiffness * self.shares + np.log(stiffness))
+        return np.asarray(np.real(omega) / stiffness)
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted:
-    """The nearest table with a given moment: cells times ``exp(lambda u)``.
+class MomentGoal(Goal):
+    """The nearest table with a given moment: cells times ``exp(lambda u)``."""
 
-    Examples
-    --------
-    >>> goal = Tilted((0,), np.array([0.0, 1.0]), 0.75)
-    >>> goal.aim(np.array([0.5, 0.5]), np.zeros(2)).round(6)
-    array([0.25, 0.75])
-    """
-
-    subset: tuple[int, ...]
     values: FloatArray
     mean: float
 
-    @classmethod
-    def of(cls, moment: Moment) -> "Tilted":
-        """The goal of a moment."""
-        return cls(moment.variables, outer_product(moment.vectors).ravel(), moment.value)
-
-    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+    def project(self, now: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Solve for ``lambda`` by Newton's method, with steps that are not too long."""
-        scale = float(np.ptp(self.values)) or 1.0
-        away = (self.values - self.mean) / scale
+        away = (self.values - self.mean) / (float(np.ptp(self.values)) or 1.0)
         tilt = 0.0
         for _ in range(60):
             table = now * np.exp(tilt * away - max(float((tilt * away).max()), 0.0))
@@ -200,42 +155,32 @@ class Tilted:
 
 
 @dataclass(frozen=True, eq=False)
-class Excluded:
-    """The table without cells that are impossible.
+class StructuralZeros(Goal):
+    """The present table without cells that are impossible; ``alive`` are the others."""
 
-    Examples
-    --------
-    >>> Excluded((0,), np.array([1.0, 1.0, 0.0])).aim(np.array([0.25, 0.25, 0.5]), np.zeros(3))
-    array([0.5, 0.5, 0. ])
-    """
+    alive: BoolArray
 
-    subset: tuple[int, ...]
-    alive: FloatArray
-
-    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+    def project(self, now: FloatArray, multipliers: FloatArray) -> FloatArray:
         """Return the table with zeros, in proportion elsewhere."""
-        left = now * self.alive
-        total = float(left.sum())
-        return left / total if total > 0 else now
+        rest = now * self.alive
+        total = float(rest.sum())
+        return rest / total if total > 0 else now
 
 
-def _goal_of(moment: Moment) -> Goal:
-    if moment.excludes:
-        return Excluded(
-            moment.variables, (outer_product(moment.vectors).ravel() == 0).astype(float)
-        )
-    return Tilted.of(moment)
+def moment_goals(marginals: Marginals) -> list[Goal]:
+    """Goals of the moments, which are met whatever the tables are."""
+    goals: list[Goal] = []
+    for moment in marginals.moments:
+        values = outer_product(moment.vectors).ravel()
+        if moment.excludes:
+            goals.append(StructuralZeros(moment.variables, values == 0))
+        else:
+            goals.append(MomentGoal(moment.variables, values, moment.value))
+    return goals
 
 
 def exact_goals(marginals: Marginals) -> list[Goal]:
-    """Goals of tables that can be met: exactly, or within the bounds of their numbers.
-
-    Examples
-    --------
-    >>> m = Marginals.from_tables({"a": [3, 1]})
-    >>> exact_goals(m)[0].aim(np.array([0.5, 0.5]), np.zeros(2))
-    array([0.75, 0.25])
-    """
+    """Goals of tables that can be met: exactly, or within the bounds of their numbers."""
     goals: list[Goal] = []
     for i, subset in enumerate(marginals.index_subsets):
         if marginals.table_weight[i] <= 0:
@@ -243,46 +188,32 @@ def exact_goals(marginals: Marginals) -> list[Goal]:
         cells, numbers = marginals.unknown_of(i), marginals.counts_of(i).ravel()
         width = float(marginals.rounding[i])
         if cells is None and not width:
-            goals.append(Exact(subset, marginals.shares(i).ravel()))
+            goals.append(ExactGoal(subset, marginals.shares(i).ravel()))
             continue
         low, high = np.maximum(numbers - width, 0.0), numbers + width
         if cells is not None:
             low[cells.places], high[cells.places] = cells.low, cells.high
             numbers = numbers.copy()
             numbers[cells.places] = 0.0
-        goals.append(Within(subset, low, high, cells, numbers if width else None))
-    return goals + [_goal_of(moment) for moment in marginals.moments]
+        goals.append(IntervalGoal(subset, low, high, cells, numbers if width else None))
+    return goals + moment_goals(marginals)
 
 
-def near_goals(marginals: Marginals, taus: FloatArray | float = POLICY.tau) -> list[Goal]:
-    """Goals of tables that pull, each as its number of records does; moments are met.
-
-    Examples
-    --------
-    >>> m = Marginals.from_tables({"a": [30, 10]})
-    >>> near_goals(m, 0.5)[0].records
-    40.0
-    """
+def soft_goals(marginals: Marginals, tau: float = POLICY.tau) -> list[Goal]:
+    """Soft goals of tables by their numbers of records; moments are met."""
     records = records_behind(marginals)
-    each = np.broadcast_to(np.asarray(taus, dtype=np.float64), len(marginals))
     goals: list[Goal] = [
-        Near(subset, marginals.shares(i).ravel(), float(records[i]), float(each[i]))
+        SoftGoal(subset, marginals.shares(i).ravel(), float(records[i]), tau)
         for i, subset in enumerate(marginals.index_subsets)
         if marginals.table_weight[i] > 0
     ]
-    return goals + [_goal_of(moment) for moment in marginals.moments]
+    return goals + moment_goals(marginals)
 
 
 def records_behind(marginals: Marginals) -> FloatArray:
-    """Number of records behind each table, times its weight; an assumed one behind shares.
-
-    Examples
-    --------
-    >>> records_behind(Marginals.from_tables({"a": [30, 10], "b": [0.5, 0.5]}))
-    array([   40., 10000.])
-    """
-    known = np.where(marginals.counted, marginals.totals, POLICY.assumed_records)
-    return np.asarray(known * marginals.table_weight)
+    """Number of records behind each table, times its weight; an assumed one behind shares."""
+    records = np.where(marginals.counted, marginals.totals, POLICY.assumed_records)
+    return np.asarray(records * marginals.table_weight)
 
 
 #: Numbers whose multiples published counts may be, the largest first.
@@ -298,15 +229,6 @@ def infer_rounding(marginals: Marginals) -> Iterator[Marginals]:
     The unit of counts is the largest number that all cells are multiples of, unless that may be
     chance; that of shares is their last decimal. Rounding to the nearest multiple comes first, then
     rounding up or down at random.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
-    ...     m = Marginals.from_tables({("a", "b"): [[11, 15], [20, 34]], "b": [30, 49]})
-    >>> next(infer_rounding(m)).rounding
-    array([0.5, 0.5])
     """
     units = _find_units(marginals)
     at_random = np.where(np.isin(units, _RANDOM_UNITS), units, units / 2)
@@ -323,9 +245,10 @@ def infer_rounding(marginals: Marginals) -> Iterator[Marginals]:
 
 def _find_units(marginals: Marginals) -> FloatArray:
     """What the numbers of each table are rounded to; zero where that cannot be seen."""
-    counts = [_known_numbers(marginals, int(i)) for i in np.flatnonzero(marginals.counted)]
-    numbers = np.concatenate([*counts, np.empty(0)])
-    numbers = np.unique(numbers[numbers != 0])
+    published = [_published_numbers(marginals, i) for i in range(len(marginals))]
+    counts = [part for part, counted in zip(published, marginals.counted, strict=True) if counted]
+    numbers = np.unique(np.concatenate([*counts, np.zeros(1)]))
+    numbers = numbers[numbers != 0]
     unit = 0.0
     for trial in _UNITS:
         multiples = np.allclose(numbers / trial, np.round(numbers / trial), rtol=0.0, atol=1e-9)
@@ -333,14 +256,11 @@ def _find_units(marginals: Marginals) -> FloatArray:
         if multiples and (by_chance < 1e-6 or trial == 1):
             unit = float(trial)
             break
-    found = np.full(len(marginals), unit)
-    for i in np.flatnonzero(~marginals.counted):
-        found[i] = _last_decimal(_known_numbers(marginals, int(i)))
-    return found
+    tables = zip(published, marginals.counted, strict=True)
+    return np.array([unit if counted else _last_decimal(part) for part, counted in tables])
 
 
-def _known_numbers(marginals: Marginals, i: int) -> FloatArray:
-    """The numbers of a table that were published."""
+def _published_numbers(marginals: Marginals, i: int) -> FloatArray:
     cells = marginals.unknown_of(i)
     numbers = marginals.counts_of(i).ravel()
     return numbers if cells is None else np.delete(numbers, cells.places)
@@ -352,9 +272,8 @@ def _last_decimal(shares: FloatArray) -> float:
         unit = 10.0**-digits
         off = np.abs(shares / unit - np.round(shares / unit))
         # Shares that were scaled are off by their relative change.
-        if (off <= 1e-6 + np.abs(shares / unit) * len(shares) * unit * 0.5).all() and (
-            np.ptp(shares) > 3 * unit
-        ):
+        is_near = off <= 1e-6 + np.abs(shares / unit) * len(shares) * unit * 0.5
+        if is_near.all() and np.ptp(shares) > 3 * unit:
             return unit
     return 0.0
 
@@ -363,19 +282,12 @@ def contradictions(marginals: Marginals) -> list[tuple[tuple[str, ...], tuple[st
     """Pairs of tables that differ on common variables by more than their rounding explains.
 
     Each with the share of the mass by which they differ, the worst first.
-
-    Examples
-    --------
-    >>> contradictions(Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]], "b": [4, 6]}))
-    []
     """
-    found = []
-    for entry in disagreements(marginals):
-        if entry.distance <= SAME:
-            break
-        if not is_rounding(marginals, entry):
-            found.append((entry.first, entry.second, entry.distance))
-    return found
+    return [
+        (entry.first, entry.second, entry.distance)
+        for entry in disagreements(marginals)
+        if entry.distance > SAME and not is_rounding(marginals, entry)
+    ]
 
 
 def exclude_impossible(pmf: "LowRankPMF", marginals: Marginals) -> "LowRankPMF":
@@ -383,15 +295,6 @@ def exclude_impossible(pmf: "LowRankPMF", marginals: Marginals) -> "LowRankPMF":
 
     Outside of a box ``A x B`` is either not ``A``, or ``A`` and not ``B``: every class becomes one
     for each of these parts.
-
-    Examples
-    --------
-    >>> from rejoint import LowRankPMF
-    >>> m = Marginals.from_tables({"a": [1, 1], "b": [1, 1]}, impossible=[{"a": 1, "b": 1}])
-    >>> p = LowRankPMF([1.0], [[[0.5], [0.5]], [[0.5], [0.5]]], m.domain)
-    >>> exclude_impossible(p, m).marginal(["a", "b"]).round(3)
-    array([[0.333, 0.333],
-           [0.333, 0.   ]])
     """
     weights, factors = pmf.weights, list(pmf.factors)
     for moment in marginals.moments:
@@ -405,11 +308,11 @@ def exclude_impossible(pmf: "LowRankPMF", marginals: Marginals) -> "LowRankPMF":
                 if k <= last:
                     part[n] = part[n] * (inside if k < last else ~inside)[:, None]
             parts.append(part)
-        size = len(moment.variables)
         factors = [np.hstack([part[n] for part in parts]) for n in range(len(factors))]
-        mass = np.prod([columns.sum(axis=0) for columns in factors], axis=0)
-        alive = mass * np.tile(weights, size) > 0
-        weights = (mass * np.tile(weights, size))[alive]
+        weights = np.tile(weights, len(parts))
+        weights = weights * np.prod([columns.sum(axis=0) for columns in factors], axis=0)
+        alive = weights > 0
+        weights = weights[alive]
         factors = [columns[:, alive] / columns[:, alive].sum(axis=0) for columns in factors]
     total = float(weights.sum())
     if not total > 0:

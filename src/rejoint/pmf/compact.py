@@ -96,6 +96,14 @@ def compact(
     return merged.sorted()
 
 
+def merge_classes(model: Model, most: int) -> Model:
+    """Return the model with at most ``most`` classes, the nearest ones merged."""
+    if model.rank <= most:
+        return model
+    heavy = np.argsort(-model.weights, kind="stable")[: max(most // 4, 1)]
+    return compact([model], model.take(heavy), most)
+
+
 def nearest(model: Model, rows: FloatArray) -> IntArray:
     """The class of a model that each row is nearest to in Kullback-Leibler divergence.
 

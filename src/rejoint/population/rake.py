@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.factorization.factorize import understand
+from rejoint.factorization.factorize import interpret
 from rejoint.factorization.max_entropy import (
     Completion,
     CompletionProblem,
     Ipf,
-    Place,
+    StateIndex,
     sweep,
 )
-from rejoint.factorization.table_goals import CentralGoal, Goal, Near, Within
+from rejoint.factorization.table_goals import Goal, SoftGoal
 from rejoint.marginals.marginals import Marginals
 from rejoint.population.targets import (
     TableCells,
@@ -100,7 +100,7 @@ def rake(
     meet them, these are the nearest to the initial ones (in Kullback-Leibler divergence). It is the
     same iterative proportional fitting that completes tables in :func:`rejoint.factorize`: rounded
     and suppressed numbers are met within their bounds, known means are met, too, and tables that
-    contradict each other pull by their numbers of records, so that the weights are a compromise.
+    contradict each other have soft goals by their numbers of records: a compromise.
 
     Parameters
     ----------
@@ -154,15 +154,15 @@ def rake(
         check_undeclared(kinds, levels, bins, not_applicable, missing_level)
         survey = records
     else:
-        named = set(take_apart(records).names or ())
-        known = {v.name: v.levels for v in tables.domain if v.name in named}
-        both = [name for name in known if isinstance(bins, Mapping) and name in bins]
+        columns = set(take_apart(records).names or ())
+        fixed = {v.name: v.levels for v in tables.domain if v.name in columns}
+        both = [name for name in fixed if isinstance(bins, Mapping) and name in bins]
         if both:
             raise ValueError(
                 f"bins do not apply to {show(both)}: columns of the tables are read in the levels "
                 "that these have."
             )
-        declared: dict[str, Any] = {"kinds": kinds, "levels": {**known, **(levels or {})}}
+        declared: dict[str, Any] = {"kinds": kinds, "levels": {**fixed, **(levels or {})}}
         declared |= {"bins": bins, "missing_level": missing_level}
         survey = Records.of(records, not_applicable=not_applicable, **declared)
     base = _align_records(survey, tables)
@@ -172,14 +172,14 @@ def rake(
     group = group.ravel()
     mass: Array = np.bincount(group, start, minlength=len(rows)).astype(np.float64)
     problem = _make_problem(rows, tables)
-    held = None if bounds is None else partial(_trim, mass=mass, low=low, high=high)
-    done = _sweep_until_met(problem, mass, held, tolerance, max_sweeps)
+    trim = None if bounds is None else partial(_trim, mass=mass, low=low, high=high)
+    done = _sweep_until_met(problem, mass, trim, tolerance, max_sweeps)
     factor = np.divide(done.weights, mass, out=np.zeros_like(mass), where=mass > 0)
     final = start * factor[group]
     if total is None:
         total = population_size(tables) or float(len(survey))
     final *= total / final.sum()
-    misfits = _find_misfits(done)
+    misfits = _misfits(done)
     ranked = sorted(zip(problem.names, misfits, strict=True), key=lambda pair: -pair[1])
     return Raked(
         final,
@@ -191,23 +191,16 @@ def rake(
 
 
 def _align_records(records: Records, tables: Marginals) -> Records:
-    """The variables of the tables, in their order and with their levels.
-
-    Examples
-    --------
-    >>> tables = Marginals.from_tables({"a": {"y": 1, "x": 3}})
-    >>> _align_records(Records.of({"b": [1, 2], "a": ["x", "y"]}), tables).codes.T
-    array([[1, 0]], dtype=int8)
-    """
-    known = [*tables.index_subsets, *(moment.variables for moment in tables.moments)]
-    held = dict.fromkeys(tables.domain.names[n] for subset in known for n in subset)
-    absent = [name for name in held if name not in records.domain]
+    """The variables of the tables, in their order and with their levels."""
+    subsets = [*tables.index_subsets, *(moment.variables for moment in tables.moments)]
+    names = dict.fromkeys(tables.domain.names[n] for subset in subsets for n in subset)
+    absent = [name for name in names if name not in records.domain]
     if absent:
         raise ValueError(
             f"The tables mention {show(absent)}, which the records do not have: leave these "
             "tables out, or add the columns."
         )
-    return Records.of(records.project(list(held)), domain=tables.domain)
+    return Records.of(records.project(list(names)), domain=tables.domain)
 
 
 def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
@@ -231,77 +224,63 @@ class RecordProblem(CompletionProblem):
 
     names: tuple[tuple[str, ...], ...] = ()
 
-    @property
-    def rounded(self) -> bool:
-        """Whether any table has rounded numbers."""
-        goals = [goal.goal for goal in self.goals if isinstance(goal, OfComplete)]
-        return any(isinstance(goal, Within) and goal.numbers is not None for goal in goals)
-
-    def _place(self, subset: tuple[int, ...]) -> Place:
+    def _index(self, subset: tuple[int, ...]) -> StateIndex:
         """Records that lack a variable of the table are in one cell more, after the others."""
-        cells = TableCells(self.levels, [subset])
-        index = cells.find(self.states, 0)
-        size = int(cells.offsets[-1])
-        index[index < 0] = size
-        return Place(index.astype(np.intp), None, (size + 1,), 0)
+        table = TableCells(self.levels, [subset])
+        cells, size = table.find(self.states, 0), int(table.offsets[-1])
+        return StateIndex(np.where(cells < 0, size, cells), size + 1)
 
 
 @dataclass(frozen=True, eq=False)
-class OfComplete:
+class OfComplete(Goal):
     """The goal of a table for those records that have its variables; their mass stays the same.
 
-    Examples
-    --------
-    >>> from rejoint.factorization.table_goals import Exact
-    >>> goal = OfComplete(Exact((0,), np.array([0.25, 0.75])))
-    >>> goal.aim(np.array([0.3, 0.3, 0.4]), np.zeros(3))
-    array([0.15, 0.45, 0.4 ])
+    The mass of incomplete records comes last in each table.
     """
 
     goal: Goal
 
     @property
-    def subset(self) -> tuple[int, ...]:
-        """The variables of the table."""
-        return self.goal.subset
+    def is_rounded(self) -> bool:
+        """Whether the table has rounded numbers."""
+        return self.goal.is_rounded
 
-    def aim(self, now: Array, pull: Array) -> Array:
-        """Return the table to reach, with the mass of incomplete records last."""
-        return self._of_complete(self.goal.aim, now, pull)
+    def project(self, now: Array, multipliers: Array) -> Array:
+        """Return the table to reach."""
+        return self._of_complete(self.goal.project, now, multipliers)
 
-    def aim_at_numbers(self, now: Array, pull: Array) -> Array:
-        """Return the same with rounded numbers as they are."""
-        goal = self.goal
-        aim_at = goal.aim_at_numbers if isinstance(goal, CentralGoal) else goal.aim
-        return self._of_complete(aim_at, now, pull)
+    def project_to_numbers(self, now: Array, multipliers: Array) -> Array:
+        """Return the table to reach, with rounded numbers as they are."""
+        return self._of_complete(self.goal.project_to_numbers, now, multipliers)
 
     @staticmethod
-    def _of_complete(aim_at: Callable[[Array, Array], Array], now: Array, pull: Array) -> Array:
+    def _of_complete(
+        project: Callable[[Array, Array], Array], now: Array, multipliers: Array
+    ) -> Array:
         mass = float(now[:-1].sum())
         if not mass > 0.0:
             return now
         # What a table has in cells without a record goes to the others: the mass stays.
-        aim = np.where(now[:-1] > 0.0, aim_at(now[:-1] / mass, pull[:-1]), 0.0)
-        return np.append(aim * (mass / (aim.sum() or 1.0)), now[-1])
+        target = np.where(now[:-1] > 0.0, project(now[:-1] / mass, multipliers[:-1]), 0.0)
+        return np.append(target * (mass / (target.sum() or 1.0)), now[-1])
 
-    def miss(self, now: Array) -> float:
+    def misfit(self, now: Array) -> float:
         """Share of the table's mass in wrong cells."""
-        mass = float(now[:-1].sum())
-        shares = now[:-1] / (mass or 1.0)
-        if isinstance(self.goal, Near):  # it does not aim at the table itself
+        shares = now[:-1] / (float(now[:-1].sum()) or 1.0)
+        if isinstance(self.goal, SoftGoal):  # it does not reach the table itself
             wanted = self.goal.shares
         else:
-            wanted = self.goal.aim(shares, np.zeros_like(shares))
+            wanted = self.goal.project(shares, np.zeros_like(shares))
         return 0.5 * float(np.abs(wanted - shares).sum())
 
 
 def _make_problem(codes: NDArray[np.signedinteger], tables: Marginals) -> RecordProblem:
-    """Tables that agree are met, also those of a sample; others pull.
+    """Tables that agree are met, also those of a sample; others have soft goals.
 
     Noise that was added shows in cells below zero, which no weights have.
     """
-    known = tables if (tables.flat < 0).any() else replace(tables, noisy=False)
-    goals = tuple(OfComplete(goal) for goal in understand(known).goals)
+    exact = tables if (tables.flat < 0).any() else replace(tables, noisy=False)
+    goals = tuple(OfComplete(goal.subset, goal) for goal in interpret(exact).goals)
     used = [tables.subsets[i] for i in np.flatnonzero(tables.table_weight > 0)]
     names = (*used, *((moment.label,) for moment in tables.moments))
     every = tuple(range(len(tables.domain)))
@@ -311,26 +290,27 @@ def _make_problem(codes: NDArray[np.signedinteger], tables: Marginals) -> Record
 def _sweep_until_met(
     problem: RecordProblem,
     mass: Array,
-    hold: Callable[[Array], None] | None,
+    trim: Callable[[Array], None] | None,
     tolerance: float,
     max_sweeps: int,
 ) -> Completion:
     """Weight records by iterative proportional fitting, within limits of weights if there are."""
-    pulls = tuple(np.zeros(place.inside_shape) for place in problem.places)
-    state = Completion(problem, mass / mass.sum(), {}, pulls, np.empty(0))
-    state, solver = replace(state, distances=_find_misfits(state)), Ipf()
+    multipliers = tuple(np.zeros(index.size) for index in problem.indices)
+    state = Completion(problem, mass / mass.sum(), {}, multipliers, np.empty(0))
+    state, solver = replace(state, distances=_misfits(state)), Ipf()
     if state.objective <= tolerance:
         return state
-    state, past = replace(state, central=hold is None and problem.rounded), [np.inf]
+    is_central = trim is None and any(goal.is_rounded for goal in problem.goals)
+    state, past = replace(state, central=is_central), [np.inf]
     # A table that comes later in a sweep moves those before it, so what moves is to be less.
     while past[-1] > SETTLED * tolerance and state.sweeps < max_sweeps:
         try:
             # Weights that are held back are not what the tables' factors make of the start.
-            state = solver.step(problem, state) if hold is None else sweep(state)
+            state = solver.step(problem, state) if trim is None else sweep(state)
         except Stalled:
             break
-        if hold is not None:
-            hold(state.weights)
+        if trim is not None:
+            trim(state.weights)
         if state.central:
             continue
         past.append(state.objective)
@@ -340,10 +320,10 @@ def _sweep_until_met(
     return state
 
 
-def _find_misfits(state: Completion) -> Array:
+def _misfits(state: Completion) -> Array:
     """Share of each table's mass that is in the wrong cells."""
     goals = cast(tuple[OfComplete, ...], state.problem.goals)
-    return np.array([goal.miss(state.table(k)) for k, goal in enumerate(goals)])
+    return np.array([goal.misfit(state.table(k)) for k, goal in enumerate(goals)])
 
 
 def _trim(weight: Array, *, mass: Array, low: float, high: float) -> None:
@@ -386,8 +366,8 @@ def _stop_text(
 def _empty_cell_text(done: Completion, tables: Marginals) -> str:
     """Name the cell with the most mass of which there is no record."""
     most, label = 0.0, ""
-    found = TableCells(tables.domain.shape, tables.index_subsets).find_all(done.problem.states)
-    for i, cells in enumerate(found):
+    places = TableCells(tables.domain.shape, tables.index_subsets).find_all(done.problem.states)
+    for i, cells in enumerate(places):
         shares = np.where(known_cells(tables, i), tables.shares(i).ravel(), 0.0)
         shares[cells[cells >= 0]] = 0.0
         if shares.max(initial=0.0) <= most:

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.check import check_positive_int
-from rejoint.factorization.factorize import factorize, understand
-from rejoint.factorization.table_goals import Within, exact_goals
+from rejoint.factorization.factorize import factorize, interpret
+from rejoint.factorization.table_goals import IntervalGoal, exact_goals
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.population.anneal import exchange_values, swap_rows
+from rejoint.population.anneal import swap_rows
 from rejoint.population.rake import rake
 from rejoint.population.targets import (
     Counts,
@@ -74,8 +74,8 @@ def synthesize(
 
     Tables are scaled to ``n`` and rounded so that they still add up (controlled rounding). A pool
     of rows is drawn from the model and weighted to meet the tables; the weights are rounded to
-    integers, rows are swapped, and records exchange values until the tables are met or the rounds
-    are over. No record is made that the model rules out.
+    integers, and rows are swapped until the tables are met or the rounds are over. No record is
+    made that the model rules out.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def synthesize(
         Tables to meet, of variables of the model; without them the records are a plain sample.
         Rounded and suppressed numbers are met within their bounds, at what the model says.
     rounds : int
-        Largest number of exchanges that are tried.
+        Largest number of swaps that are tried.
     random_state : int or Generator, optional
         Source of randomness.
 
@@ -128,14 +128,8 @@ def synthesize(
     targets = _make_targets(filled, n)
     cells = TableCells(filled.domain.shape, filled.index_subsets)
     laid_out = cells.find_all(part.codes) + cells.offsets[:-1, None]
-    counts = swap_rows(counts, laid_out, targets, rng, rounds // 4)
+    counts = swap_rows(counts, laid_out, targets, rng, rounds)
     codes = np.repeat(pool.codes, counts, axis=0)[rng.permutation(n)].astype(np.int64)
-    subsets = [tuple(chosen[m] for m in subset) for subset in filled.index_subsets]
-
-    def is_allowed(rows: Counts) -> NDArray[np.bool_]:
-        return np.isfinite(pmf.log_prob(Records(pmf.domain, rows)))
-
-    codes = exchange_values(codes, pmf.domain.shape, subsets, targets, is_allowed, rng, rounds)
     return _describe(Records(pmf.domain, codes), filled, targets)
 
 
@@ -153,40 +147,24 @@ def _fill_from_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
                 f"The tables have other levels of {cite(variable.name)} than the model, or in "
                 "another order: align the model with pmf.align(tables.domain)."
             )
-    return _round_back(pmf, understand(replace(tables, noisy=False)).tables.filled(pmf))
+    return _round_back(pmf, interpret(replace(tables, noisy=False)).tables.filled(pmf))
 
 
 def _round_back(pmf: LowRankPMF, tables: Marginals) -> Marginals:
-    """Tables whose rounded numbers are the model's, within the bounds of rounding.
-
-    Examples
-    --------
-    >>> p = LowRankPMF([1.0], [[[0.48], [0.52]]])
-    >>> tables = Marginals.from_tables({"x0": [45, 55]}, domain=p.domain, rounded="nearest 5")
-    >>> _round_back(p, tables)["x0"].round(2)
-    array([47.5, 52.5])
-    """
+    """Tables whose rounded numbers are the model's, within the bounds of rounding."""
     flat = tables.flat.copy()
     for goal in exact_goals(tables):
         i = tables.positions.get(goal.subset)
-        if not isinstance(goal, Within) or i is None or not tables.rounding[i]:
+        if not isinstance(goal, IntervalGoal) or i is None or not tables.rounding[i]:
             continue
         shares = np.asarray(pmf.marginal(tables.subsets[i])).ravel()
-        within = goal.aim(shares, np.zeros_like(shares))
+        within = goal.project(shares, np.zeros_like(shares))
         flat[tables.starts[i] : tables.starts[i + 1]] = tables.totals[i] * within
     return replace(tables, flat=flat, rounding=np.zeros(len(tables)))
 
 
 def _draw_pool(pmf: LowRankPMF, n: int, tables: Marginals, rng: np.random.Generator) -> Records:
-    """Draw distinct rows with weights; draws from the model itself weigh the most.
-
-    Examples
-    --------
-    >>> p = LowRankPMF([1.0], [[[1.0], [0.0]], [[0.5], [0.5]]])
-    >>> tables = Marginals.from_tables({("x0",): [9, 1]}, domain=p.domain.project(["x0"]))
-    >>> int(_draw_pool(p, 10, tables, np.random.default_rng(0)).codes[:, 0].max())
-    1
-    """
+    """Draw distinct rows with weights; draws from the model itself weigh the most."""
     size = int(np.clip(POOL_ROWS_PER_RECORD * n, LEAST_POOL_ROWS, MOST_POOL_ROWS))
     drawn = pmf.sample(size, random_state=rng)
     codes, weight = [drawn.codes], [np.ones(len(drawn))]
@@ -202,15 +180,7 @@ def _draw_pool(pmf: LowRankPMF, n: int, tables: Marginals, rng: np.random.Genera
 def _draw_rows_of_cells(
     pmf: LowRankPMF, variables: tuple[int, ...], cells: NDArray[np.intp], rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Draw a row for each cell, from its posterior; from all classes if none has the cell.
-
-    Examples
-    --------
-    >>> p = LowRankPMF([0.5, 0.5], [np.eye(2), np.eye(2)])
-    >>> _draw_rows_of_cells(p, (0,), np.array([[0], [1]]), np.random.default_rng(0))
-    array([[0, 0],
-           [1, 1]])
-    """
+    """Draw a row for each cell, from its posterior; from all classes if none has the cell."""
     pmf = pmf.mixture
     likelihood = np.tile(pmf.weights, (len(cells), 1))
     for n, levels in zip(variables, cells.T, strict=True):
@@ -235,13 +205,7 @@ def _draw_in_columns(shares: NDArray[np.float64], rng: np.random.Generator) -> N
 
 
 def round_to_sum(values: Array, total: int) -> NDArray[np.int64]:
-    """Round numbers down or up so that they add up to ``total``, the nearest to the next first.
-
-    Examples
-    --------
-    >>> round_to_sum(np.array([1.2, 1.7, 2.1]), 5)
-    array([1, 2, 2])
-    """
+    """Round numbers to integers that add up to ``total``, the nearest to the next first up."""
     values = np.maximum(values, 0.0)
     scaled = values * (total / values.sum())
     # An integer that rounding errors left slightly below itself stays that integer.
@@ -254,13 +218,7 @@ def round_to_sum(values: Array, total: int) -> NDArray[np.int64]:
 
 
 def round_systematically(values: Array, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Round numbers down or up at random, without bias; sums of runs stay close.
-
-    Examples
-    --------
-    >>> int(round_systematically(np.full(10, 0.5), np.random.default_rng(0)).sum())
-    5
-    """
+    """Round numbers down or up at random, without bias; sums of runs stay close."""
     edges = np.concatenate([[0.0], np.cumsum(values)]) + rng.random()
     return np.diff(np.floor(edges)).astype(np.int64)
 
@@ -279,12 +237,6 @@ def _make_targets(tables: Marginals, n: int) -> TableTargets:
 
     Counts of a table with unknown cells are shares of the number of records behind the tables:
     of ``n`` itself, if it is near that number.
-
-    Examples
-    --------
-    >>> tables = Marginals.from_tables({"a": {"x": 5, "y": 3, "z": 2}})
-    >>> _make_targets(tables, 100)
-    TableTargets(counts=array([50, 30, 20]), known=array([1, 1, 1]))
     """
     total = population_size(tables) or 1.0
     total = float(n) if abs(n / total - 1.0) < SAME_SIZE else total
@@ -305,8 +257,8 @@ def _make_targets(tables: Marginals, n: int) -> TableTargets:
 def _describe(records: Records, tables: Marginals, targets: TableTargets) -> Synthesis:
     """The synthesis with the records that are in the wrong cells of each table."""
     cells = TableCells(tables.domain.shape, tables.index_subsets)
-    found = cells.find_all(records.project(tables.domain.names).codes) + cells.offsets[:-1, None]
-    wrong = np.add.reduceat(np.abs(targets.excess(found.ravel())), cells.offsets[:-1])
+    places = cells.find_all(records.project(tables.domain.names).codes) + cells.offsets[:-1, None]
+    wrong = np.add.reduceat(np.abs(targets.excess(places.ravel())), cells.offsets[:-1])
     # Records in excess may belong into unknown cells: half of an odd number is rounded up.
     misplaced = {names: -(-int(w) // 2) for names, w in zip(tables.subsets, wrong, strict=True)}
     ranked = dict(sorted(misplaced.items(), key=lambda item: -item[1]))

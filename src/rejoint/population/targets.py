@@ -13,21 +13,7 @@ Counts = NDArray[np.int64]
 
 
 class TableCells:
-    """The cells in which records fall in each of several tables.
-
-    Parameters
-    ----------
-    shape : sequence of int
-        Number of levels of each variable.
-    subsets : sequence of tuples of int
-        Variables of each table.
-
-    Examples
-    --------
-    >>> cells = TableCells((2, 2), [(0, 1)])
-    >>> cells.find(np.array([[0, 1], [1, 1], [1, -1]]), 0)
-    array([ 1,  3, -1])
-    """
+    """The cells in which records fall in each of several tables."""
 
     def __init__(self, shape: Sequence[int], subsets: Sequence[Subset]) -> None:
         self.subsets = subsets
@@ -41,27 +27,16 @@ class TableCells:
             sizes.append(step)
         #: First cell of each table if the tables are laid one after another, and the end of all.
         self.offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        #: Tables that hold each variable.
-        self.holders = [np.flatnonzero(self.strides[:, n]) for n in range(len(shape))]
 
     def find(self, codes: NDArray[np.signedinteger], table: int) -> Counts:
         """Cell of each record in one table; -1 if a value of the record is missing."""
-        found: Counts = np.zeros(len(codes), dtype=np.int64)
-        missing = np.zeros(len(codes), dtype=bool)
-        for n in self.subsets[table]:
-            found += codes[:, n] * self.strides[table, n]
-            missing |= codes[:, n] < 0
-        found[missing] = -1
-        return found
+        columns = codes[:, list(self.subsets[table])]
+        cells = columns.astype(np.int64) @ self.strides[table][list(self.subsets[table])]
+        return np.where((columns < 0).any(axis=1), -1, cells)
 
     def find_all(self, codes: NDArray[np.signedinteger]) -> Counts:
         """Cell of each record in each table, (tables, records)."""
         return np.array([self.find(codes, i) for i in range(len(self.subsets))])
-
-    def find_laid_out(self, codes: Counts, tables: NDArray[np.intp]) -> Counts:
-        """Cell of each record in some tables, these laid one after another, (tables, records)."""
-        found: Counts = self.strides[tables] @ codes.T + self.offsets[tables, None]
-        return found
 
 
 @dataclass(frozen=True)
@@ -73,8 +48,8 @@ class TableTargets:
 
     def excess(self, cells: Counts, weight: Counts | None = None) -> Counts:
         """Count of each cell minus its target, 0 where it has none."""
-        found = np.bincount(cells, weight, minlength=len(self.counts)).astype(np.int64)
-        return (found - self.counts) * self.known
+        counts = np.bincount(cells, weight, minlength=len(self.counts)).astype(np.int64)
+        return (counts - self.counts) * self.known
 
 
 def known_cells(tables: Marginals, i: int) -> NDArray[np.bool_]:
@@ -93,17 +68,11 @@ def population_size(tables: Marginals) -> float | None:
 
 
 def describe_disagreement(tables: Marginals, least: float, nothing: str) -> str:
-    """Name the two tables that disagree the most, if they differ by more than ``least``.
-
-    Examples
-    --------
-    >>> describe_disagreement(Marginals.from_tables({"a": [1, 2]}), 0.0, "no weights meet")
-    ''
-    """
-    for found in tables.disagreements()[:1]:
-        if found.distance > least:
+    """Name the two tables that disagree the most, if they differ by more than ``least``."""
+    for worst in tables.disagreements()[:1]:
+        if worst.distance > least:
             return (
-                f" Tables {found.first} and {found.second} disagree on {found.shared} by "
-                f"{found.distance:.2%}: {nothing} both."
+                f" Tables {worst.first} and {worst.second} disagree on {worst.shared} by "
+                f"{worst.distance:.2%}: {nothing} both."
             )
     return ""

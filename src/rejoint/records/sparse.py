@@ -347,7 +347,7 @@ class SparseRecords(BaseRecords):
 
     def _why_no_table(self) -> str:
         return (
-            f"{self!r}: estimate, rank.select, Marginals.count, AllTables, JointPMF, pmf.log_prob "
+            f"{self!r}: estimate, rank.select, Marginals.count, JointPMF, pmf.log_prob "
             "and pmf.classes take them; everything else needs a code for each cell, which "
             "to_records() makes."
         )

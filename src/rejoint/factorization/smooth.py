@@ -18,6 +18,7 @@ from rejoint.check import check_positive_int
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import TableProblem, make_problem, random_model
+from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
@@ -28,15 +29,6 @@ from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Record, Run, Stop
 from rejoint.text import plural
 
-#: Classes of each member: on Adult more are no better, and fewer are (80: by a twentieth).
-CLASSES = 320
-
-#: Steps where no number of records is known.
-UNTOLD_STEPS = 60
-
-#: Steps between two looks at how near the tables are; probabilities are lifted off zero then.
-ROUND_STEPS = 10
-
 
 @dataclass(frozen=True)
 class Smooth:
@@ -45,7 +37,7 @@ class Smooth:
     Parameters
     ----------
     closeness : float
-        Steps end when tables are met to this share of what chance would make the distance.
+        Stop when the distance of the tables is this fraction of the one expected by chance.
     max_steps : int
         Steps at the most; where no number of records is known, 60 are taken.
     members : int
@@ -71,13 +63,13 @@ class Smooth:
 
     def rank(self, marginals: Marginals) -> int:
         """Classes of a member, where none are asked for: no more than the joint has cells."""
-        return min(CLASSES, prod(marginals.domain.shape))
+        return min(POLICY.smooth_classes, prod(marginals.domain.shape))
 
 
 def fit_smooth(
     marginals: Marginals, smooth: Smooth, rank: int, weighting: str, session: Session
 ) -> FitResult:
-    """The mean of some models that were left on their way to the tables."""
+    """Return the mean of some models that were left on their way to the tables."""
     problem = make_problem(marginals, weighting, KL)
     starts = (random_model(problem, rank, session.rng) for _ in range(smooth.members))
     follow = partial(follow_member, marginals, smooth, weighting)
@@ -95,31 +87,34 @@ def follow_member(
     session: Session,
     key: str,
 ) -> Run:
-    """One model, taken towards the tables until it is near enough."""
-    brief = Kl(dense_limit=0, limits=Limits(max_steps=ROUND_STEPS, progress=0.0))
-    known = bool(marginals.counted.any())
-    rounds = -(-(smooth.max_steps if known else min(UNTOLD_STEPS, smooth.max_steps)) // ROUND_STEPS)
+    """Run EM from one start until the tables are met closely enough."""
+    # Probabilities are lifted off zero where a run begins.
+    step = POLICY.smooth_steps
+    brief = Kl(dense_limit=0, limits=Limits(max_steps=step, progress=0.0))
+    is_sample = bool(marginals.counted.any())
+    most = smooth.max_steps if is_sample else min(POLICY.unsampled_steps, smooth.max_steps)
+    rounds = max(-(-most // step), 1)
     records: tuple[Record, ...] = ()
-    for taken in range(1, max(rounds, 1) + 1):
+    for number_of_round in range(1, rounds + 1):
         done = run(brief, problem, model, session, start=number)
         records, model = (*records, *done.records), done.model
-        near = is_near(marginals, model, smooth.closeness)
-        stop = Stop.EARLY if near or (taken == rounds and not known) else Stop.STEPS
+        pmf = LowRankPMF.of_model(model, marginals.domain)
+        near = is_near(marginals, pmf, smooth.closeness)
+        stop = Stop.EARLY if near or (number_of_round == rounds and not is_sample) else Stop.STEPS
         error = problem.relative_error(model)
         done = session.unfinished[number] = replace(done, error=error, records=records, stop=stop)
         if near:
             break
         if marginals.unknown is not None:
-            filled = marginals.filled(LowRankPMF.of_model(model, marginals.domain))
-            problem = make_problem(filled, weighting, KL)
+            problem = make_problem(marginals.filled(pmf), weighting, KL)
     return done
 
 
 def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
-    """The mean of the members as a result."""
+    """Return the mean of the members as a result."""
     pmf = LowRankPMF.average([LowRankPMF.of_model(run.model, marginals.domain) for run in runs])
-    apart = {fit.names: fit.distance for fit in marginals.compare(pmf)}
-    mean = float(np.mean(list(apart.values()))) if apart else 0.0
+    misfits = {fit.names: fit.distance for fit in marginals.compare(pmf)}
+    mean = float(np.mean(list(misfits.values()))) if misfits else 0.0
     error, residual = (
         float(np.mean([getattr(run, x) for run in runs])) for x in ("error", "residual")
     )
@@ -131,14 +126,13 @@ def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
         best=replace(runs[best_run(runs)], error=error, residual=residual),
         unit="EM step",
         more="The joint is smooth where the tables leave it open; its classes have no meaning.",
-        misfits=apart,
+        misfits=misfits,
         classes_are_groups=False,
     )
 
 
-def is_near(marginals: Marginals, model: Model, closeness: float) -> bool:
-    """Whether the tables are met to a share of what chance alone would make the distance."""
-    compared = marginals.compare(LowRankPMF.of_model(model, marginals.domain))
-    fits = [fit for fit in compared if not np.isnan(fit.chance)]
+def is_near(marginals: Marginals, pmf: LowRankPMF, closeness: float) -> bool:
+    """Whether the distance of the tables is this fraction of the one expected by chance."""
+    fits = [fit for fit in marginals.compare(pmf) if not np.isnan(fit.chance)]
     chance = sum(fit.chance for fit in fits)
     return bool(fits) and sum(fit.distance for fit in fits) <= closeness * chance
