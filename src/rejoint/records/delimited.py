@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.columns import Column, column_of_distinct, numbers_if_all
+from rejoint.domain.columns import numbers_of as numbers_of
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Variable
@@ -25,7 +26,6 @@ from rejoint.messages import Argument, Message, remark
 from rejoint.records.files import Source, read_beginning, read_lines
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MOST_DISTINCT
-from rejoint.records.infer import numbers_of as numbers_of
 from rejoint.text import cite, plural, show
 
 #: Delimiters to try, the most common first.

@@ -7,13 +7,19 @@ number, ordered levels, labels, an identifier or a date.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import EXACT, Coded, Column, Numbers, column_of_distinct, numbers_if_all
+from rejoint.domain.columns import (
+    Coded,
+    Column,
+    Numbers,
+    column_of_distinct,
+    numbers_if_all,
+    numbers_of,
+)
 from rejoint.domain.dates import DATE_PARTS, are_dates, date_part, date_parts, day_of
 from rejoint.domain.labels import (
     LabelError,
@@ -845,50 +851,3 @@ def _alike(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArra
 
 def _as_labels(labels: tuple[Level, ...], declared: bool = False, ordered: bool = False) -> Coded:
     return Coded(labels, np.arange(len(labels), dtype=np.int32), declared, ordered)
-
-
-_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,99})")
-_DIGITS_OF_AN_INTEGER = 19  # of 64 bits; an array cannot hold more
-_DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
-_REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
-
-
-def numbers_of(texts: Sequence[str]) -> list[Level] | None:
-    """Return all texts as numbers, None if one is not a number: ``007`` is a name, not seven.
-
-    Examples
-    --------
-    Commas are decimal marks if some of them cannot separate thousands. Whole numbers are exact,
-    however long.
-
-    >>> numbers_of(["1", "-2"]), numbers_of(["1.5", "2"]), numbers_of(["007"])
-    ([1, -2], [1.5, 2.0], None)
-    >>> numbers_of(["1,5", "2,250"]), numbers_of(["1,250"])
-    ([1.5, 2.25], None)
-    >>> numbers_of(["1234567890123456789", "1234567890123456788"])
-    [1234567890123456789, 1234567890123456788]
-    """
-    if all(_WHOLE.fullmatch(text) for text in texts):
-        whole: list[Level] = [int(text) for text in texts]
-        fit = all(len(text) <= _DIGITS_OF_AN_INTEGER for text in texts)
-        return whole if fit else _floats(texts) or whole
-    if all(_REAL.fullmatch(text) for text in texts):
-        return _floats(texts)
-    if any(_DECIMAL_COMMA.fullmatch(text) for text in texts):
-        points = [text.replace(",", ".") for text in texts]
-        if all("." not in text for text in texts) and all(map(_REAL.fullmatch, points)):
-            return _floats(points)
-    return None
-
-
-def _floats(texts: Sequence[str]) -> list[Level] | None:
-    """Return texts as floats; None if one is too large or two whole numbers would become one."""
-    numbers = [float(text) for text in texts]
-    if not all(map(isfinite, numbers)):
-        return None
-    large = {
-        int(text): number
-        for text, number in zip(texts, numbers, strict=True)
-        if abs(number) > EXACT and _WHOLE.fullmatch(text)
-    }
-    return None if len(set(large.values())) < len(large) else list(numbers)
