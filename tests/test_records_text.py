@@ -152,7 +152,7 @@ def test_many_rows_are_parsed_by_the_engine(engine, quoted, tmp_path, monkeypatc
     monkeypatch.setattr(delimited, "has_parser", lambda: True)
     monkeypatch.setattr(delimited, "PIECE_BYTES", 999)
     monkeypatch.setattr(delimited, "LEAST_BYTES", 0)
-    monkeypatch.setattr(delimited, "_code", None)  # of the standard library
+    monkeypatch.setattr(delimited, "_code_rows", None)  # of the standard library
     found = rj.read(path)
     assert found.domain == expected.domain
     np.testing.assert_array_equal(found.codes, expected.codes)

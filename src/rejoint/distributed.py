@@ -349,22 +349,22 @@ def _see(partition: Any, weights: WeightArguments) -> Any:
     return summarize_frames(iter([take_apart(_plain(partition))]), weights)
 
 
-def _frames(partition: Any, domain: Domain, weights: WeightArguments) -> Iterator[Frame]:
+def _frames(partition: Any, weights: WeightArguments) -> Iterator[Frame]:
     if isinstance(partition, _File):
-        return file_frames(partition.source, partition.how, CHUNK, domain, weights)
+        return file_frames(partition.source, partition.how, CHUNK, weights)
     return iter([take_apart(_plain(partition))])
 
 
 def _sample(partition: Any, weights: WeightArguments, first: Discovered, most: int) -> Codes:
     """Codes of some rows of a partition."""
-    parts = [*sample_parts(_frames(partition, first.domain, weights), first, weights)]
+    parts = [*sample_parts(_frames(partition, weights), first, weights)]
     none = np.empty((0, len(first.domain)), dtype=np.int8)
     return sample_rows(np.concatenate([none, *parts]), most)
 
 
 def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> EncodedPartition:
     domain = rest["domain"]
-    frames = _frames(partition, domain, weights)
+    frames = _frames(partition, weights)
     unmatched, sums = Unmatched(), DesignSums(domain.shape)
     width = code_dtype(max(domain.shape))
     codes, mass = [np.empty((0, len(domain)), dtype=width)], [np.empty(0)]

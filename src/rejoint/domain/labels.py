@@ -112,7 +112,8 @@ def quantile_edges(values: Floats, count: int, weight: Floats | None = None) -> 
     targets = np.arange(1, count) / count
     after = np.clip(np.searchsorted(below, targets), 1, len(distinct) - 1)
     nearest = np.where(targets - below[after - 1] <= below[after] - targets, after - 1, after)
-    cuts = [_roundest(distinct[i - 1], distinct[i]) for i in np.unique(nearest[nearest > 0])]
+    chosen = [i for i in np.unique(nearest[nearest > 0]) if distinct[i] < np.inf]
+    cuts = [_roundest(distinct[i - 1], distinct[i]) for i in chosen]
     return np.array([-np.inf, *cuts, np.inf])
 
 

@@ -1,6 +1,6 @@
 """Encode a table: read every column, find or take its variable, and encode its cells."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
-from rejoint.domain.columns import Coded, Codes, read_column
+from rejoint.domain.columns import Coded, Codes, parse_numbers, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
 from rejoint.domain.labels import LabelError
 from rejoint.domain.variable import (
@@ -39,9 +39,6 @@ from rejoint.text import cite, nearest, plural, show
 #: Cells of a block that fits the cache.
 BLOCK = 1 << 17
 
-#: Rows that are compared as one: a loop over a few cells costs more than the extra comparisons.
-FOLD = 64
-
 
 def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
     """Return the codes of an array of numbers; None where its columns must be read singly.
@@ -53,59 +50,24 @@ def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
     whole = matrix.dtype.kind in "iu"
     if not (whole or matrix.dtype in (np.float32, np.float64)) or not matrix.size:
         return None
-    if matrix.shape[1] != len(domain) or not all(
-        has_consecutive_levels(variable) for variable in domain
-    ):
+    if matrix.shape[1] != len(domain) or not all(map(has_consecutive_levels, domain)):
         return None
     lows = np.array([variable.levels[0] for variable in domain], dtype=np.int64)
     codes: Codes = np.empty(matrix.shape, dtype=code_dtype(max(domain.shape)))
     rows = max(1, BLOCK // len(domain))
-    sizes = np.tile(np.array(domain.shape), min(rows, len(matrix)))
-    encode = integer_block if whole else float_block
-
-    def part(first: int) -> bool:
-        here = slice(first, first + rows)
-        return encode(matrix[here], lows, sizes, codes[here].reshape(-1))
-
-    return codes if all(spread(part, range(0, len(matrix), rows))) else None
-
-
-def spread(part: Callable[[int], bool], places: range) -> Iterator[bool]:
-    """Return whether each part succeeded, on all processors; few parts start after a failure."""
-    threads = min(kernels.available_threads(), len(places))
-    if threads == 1:
-        yield from map(part, places)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # imports logging
-
-    with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(places), 4 * threads):
-            yield from list(pool.map(part, places[start : start + 4 * threads]))
-
-
-def integer_block(
-    block: NDArray[Any], lows: NDArray[np.int64], sizes: NDArray[np.int64], out: Codes
-) -> bool:
-    """Write the codes of some rows; return False if one is out of range."""
-    if block.dtype != np.int64:
-        block = block.astype(np.int64)
-    cells = (block - lows if lows.any() else block).reshape(-1)
-    out[:] = cells
-    # Negative numbers become huge unsigned ones.
-    return bool((cells.view(np.uint64) < sizes[: len(cells)].view(np.uint64)).all())
-
-
-def float_block(
-    block: NDArray[Any], lows: NDArray[np.int64], sizes: NDArray[np.int64], out: Codes
-) -> bool:
-    """Write the codes of some rows, -1 for NaN; return False if one is not an integer in range."""
-    cells = (block - lows if lows.any() else block).reshape(-1)
-    gone = np.isnan(cells)
-    known = gone | ((cells >= 0) & (cells < sizes[: len(cells)]))
-    if not known.all():
-        return False
-    out[:] = np.where(gone, -1.0, cells)
-    return bool((gone | (out == cells)).all())
+    for start in range(0, len(matrix), rows):
+        block, out = matrix[start : start + rows], codes[start : start + rows]
+        cells = block.astype(np.int64, copy=False) - lows if whole else block - lows
+        known = (cells >= 0) & (cells < domain.shape)
+        if not whole:
+            empty = np.isnan(cells)
+            cells, known = np.where(empty, -1.0, cells), known | empty
+        if not known.all():
+            return None
+        out[:] = cells
+        if not whole and not (out == cells).all():
+            return None
+    return codes
 
 
 def has_consecutive_levels(variable: Variable) -> bool:
@@ -125,39 +87,30 @@ def read_matrix(
 
     None where columns must be read singly; see :func:`codes_of_matrix`.
     """
-    seen = domain is None
-    if domain is None:
-        if matrix.dtype.kind not in "iuf" or not matrix.size:
-            return None
-        bounds = list(zip(*(found.tolist() for found in extremes(matrix)), strict=True))
-        # Cells may be missing: the rule is applied to as few records as there can be.
-        most = max(rule.label_range, min(rule.count_levels(0), rule.count_levels(len(matrix))))
-        if not all(high - low < most and low % 1 == 0 for low, high in bounds):  # false for NaN
-            return None
-        levels = [range(int(low), int(high) + 1) for low, high in bounds]
-        kinds = [number_kind(np.array(found), rule) for found in levels]
-        found = enumerate(zip(levels, kinds, strict=True))
-        domain = Domain(tuple(Variable(f"x{n}", tuple(own), kind) for n, (own, kind) in found))
-    codes = codes_of_matrix(matrix, domain)
-    if codes is None:
+    if domain is not None:
+        codes = codes_of_matrix(matrix, domain)
+        return None if codes is None else (domain, codes)
+    if matrix.dtype.kind not in "iuf" or not matrix.size:
         return None
-    each = tuple((n,) for n in range(len(domain)))
-    if seen and not kernels.count(codes, None, domain.shape, each).all():
+    # Cells may be missing: the rule is applied to as few records as there can be.
+    most = max(rule.label_range, min(rule.count_levels(0), rule.count_levels(len(matrix))))
+    variables = []
+    for n, (low, high) in enumerate(zip(*(x.tolist() for x in extremes(matrix)), strict=True)):
+        if not (high - low < most and low % 1 == 0):  # false for NaN
+            return None
+        levels = tuple(range(int(low), int(high) + 1))
+        variables.append(Variable(f"x{n}", levels, number_kind(np.array(levels), rule)))
+    domain = Domain(tuple(variables))
+    codes = codes_of_matrix(matrix, domain)
+    one_each = tuple((n,) for n in range(len(domain)))
+    if codes is None or not kernels.count(codes, None, domain.shape, one_each).all():
         return None  # a number in between does not occur and is not a level
     return domain, codes
 
 
 def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return minimum and maximum of each column; NaN only where all cells are NaN."""
-    least, most = (np.fmin, np.fmax) if matrix.dtype.kind == "f" else (np.minimum, np.maximum)
-    rows, columns = matrix.shape
-    whole = rows - rows % FOLD
-    parts = [matrix[whole:]] if whole < rows else []
-    if whole:
-        folded = np.ascontiguousarray(matrix[:whole]).reshape(-1, FOLD * columns)
-        parts += [f.reduce(folded, axis=0).reshape(FOLD, columns) for f in (least, most)]
-    every = np.concatenate(parts)
-    return least.reduce(every, axis=0), most.reduce(every, axis=0)
+    return np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
 
 
 _MOST_LISTED = 5  # variables that a remark lists
@@ -267,6 +220,7 @@ def read_table(
             variable: Variable | LeftOut = domain[name]
         else:
             mass, copies = weights
+            column = parse_numbers(column, name)
             variable = infer_variable(name, column, declared, mass, rule, copies)
         if isinstance(variable, LeftOut):
             left_out[name] = variable
@@ -305,13 +259,9 @@ def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]
         none = "columns" if frame.rows else "rows and no columns"
         raise ValueError(f"The data has no {none}: there is nothing to learn from.")
     if not frame.rows:
-        raise ValueError(
-            Message(
-                "The data has no rows (its columns are {names}): levels cannot be seen{advice}.",
-                names=show(names),
-                advice=PythonOnly("; give a domain to encode an empty table"),
-            )
-        )
+        text = f"The data has no rows (its columns are {show(names)}): levels cannot be seen"
+        advice = PythonOnly("; give a domain to encode an empty table")
+        raise ValueError(join_messages([text, advice, "."], ""))
     refuse_duplicates(names)
     declarations.check(names)
     return zip(names, frame.columns, strict=True)
@@ -348,23 +298,14 @@ def report_inferred(
 ) -> None:
     """Remark once on columns binned by default or left out, fewer bins, and NaN as text."""
     if left_out and not variables:
-        raise ValueError(
-            _describe_left_out(
-                "There is nothing to learn from, because every column is left out", left_out
-            )
-        )
+        none = "There is nothing to learn from, because every column is left out"
+        raise ValueError(_describe_left_out(none, left_out))
     ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
     if ruled and declarations.rule.report:
-        first = ruled[0].name
-        remark(
-            Message(
-                "Numbers are cut into quantile bins: {columns}. Use {bins} for other bins, {none} "
-                "for none.",
-                columns=_some([f"{cite(v.name)} ({plural(len(v), 'bin')})" for v in ruled]),
-                bins=Argument("bins", {first: 5}),
-                none=Argument("bins", {first: None}),
-            )
-        )
+        shown = _some([f"{cite(v.name)} ({plural(len(v), 'bin')})" for v in ruled])
+        text = "Numbers are cut into quantile bins: {columns}. Use {bins} for other bins, {none} "
+        other, no = (Argument("bins", {ruled[0].name: use}) for use in (5, None))
+        remark(Message(text + "for none.", columns=shown, bins=other, none=no))
     if left_out:
         remark(_describe_left_out("Columns are left out", left_out))
     for name, declared in declarations.by_name.items():
@@ -386,18 +327,14 @@ def _describe_left_out(title: str, left_out: Mapping[str, LeftOut]) -> Message:
     """Say which columns are left out, why, and what keeps them."""
     parts: list[Message] = []
     for key, reason in REASONS.items():
-        names = [name for name, why in left_out.items() if why.reason == key]
-        if not names:
-            continue
-        shown = [
-            cite(name) + (f" ({n:,} different)" if (n := left_out[name].values) else "")
-            for name in names
-        ]
-        keep = [Argument(argument, {names[0]: value}) for argument, value in reason.keep]
-        text = "{columns}: {reason}" + " ({keep} keeps it)" * bool(keep)
-        kept = join_messages(keep, " or ")
-        parts.append(Message(text, columns=_some(shown), reason=reason.text, keep=kept))
-    return Message(title + ": {parts}.", parts=join_messages(parts, "; "))
+        names = {name: why.values for name, why in left_out.items() if why.reason == key}
+        if names:
+            shown = [cite(name) + f" ({n:,} different)" * bool(n) for name, n in names.items()]
+            first = next(iter(names))
+            keep = [Argument(argument, {first: value}) for argument, value in reason.keep]
+            advice = [" (", join_messages(keep, " or "), " keeps it)"] if keep else []
+            parts.append(join_messages([f"{_some(shown)}: {reason.text}", *advice], ""))
+    return join_messages([f"{title}: ", join_messages(parts, "; "), "."], "")
 
 
 def report_unknown(
@@ -411,11 +348,8 @@ def report_unknown(
             raise unknown_error(name, levels, unknown)
         texts.append(unknown_text(name, levels, unknown))
     if texts:
-        more = (
-            (f" The same holds for {plural(len(texts) - _MOST_LISTED, 'more variable')}.")
-            if len(texts) > _MOST_LISTED
-            else ""
-        )
+        rest = plural(len(texts) - _MOST_LISTED, "more variable")
+        more = f" The same holds for {rest}." * (len(texts) > _MOST_LISTED)
         remark(" ".join(texts[:_MOST_LISTED]) + more)
 
 

@@ -1,6 +1,6 @@
 """Split tables of any library into columns, and make frames and text from records."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
@@ -30,6 +30,12 @@ class Frame(NamedTuple):
     columns: list[Any]
     rows: int
 
+    def without(self, left_out: Collection[str]) -> "Frame":
+        """Return the columns with a name that is not among these."""
+        kept = [n for n, name in enumerate(self.names or ()) if name not in left_out]
+        names = tuple((self.names or ())[n] for n in kept)
+        return Frame(names, [self.columns[n] for n in kept], self.rows)
+
 
 def take_apart(data: Any) -> Frame:
     """Return the columns of any object that holds a table."""
@@ -58,6 +64,22 @@ def take_apart(data: Any) -> Frame:
     if isinstance(data, Iterable) and not isinstance(data, (set, frozenset)):
         return _of_rows(list(data))
     raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
+
+
+def cut_tables(batches: Iterable[Any], schema: Any, size: int | None) -> Iterator[Any]:
+    """Yield Arrow tables of ``size`` rows (None: all), an empty one where there are no rows."""
+    import pyarrow as pa
+
+    rest: list[Any] = []
+    is_first = True
+    for batch in batches:
+        rest.append(pa.table(batch))
+        while size and sum(map(len, rest)) >= size:
+            table, is_first = pa.concat_tables(rest), False
+            yield table[:size]
+            rest = [table[size:]]
+    if is_first or any(map(len, rest)):
+        yield pa.concat_tables(rest) if rest else schema.empty_table()
 
 
 def refuse_non_table(data: Any) -> None:
