@@ -25,7 +25,6 @@ from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
 from rejoint.records.discover import (
     CHUNK,
-    DECLARED,
     Discovered,
     FileOptions,
     encode_part,
@@ -189,10 +188,11 @@ def scan(
     client = _client(client)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     weights.check_named("A scan")
-    how, rest = split_options(options | {"domain": domain})
+    how, rest, declarations = split_options(options | {"domain": domain})
     partitions, stamp, name = _partitions(client, data, how)
-    if rest["domain"] is None:
-        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+    if rest["domain"] is not None:
+        rest |= declarations
+    else:
         seen = _computed(client, _see, partitions, weights)
         first = find_domain_of_summaries(client.gather(seen), name, declarations)
         most = -(-MOST_ROWS // len(partitions))

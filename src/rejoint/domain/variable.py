@@ -50,13 +50,13 @@ class Unknown(NamedTuple):
     row: int
     are_more: bool = False
 
-    def joined(self, later: "Unknown", rows: int) -> "Unknown":
-        """Return this and what a later part has, which begins after ``rows`` rows."""
+    def joined(self, later: "Unknown") -> "Unknown":
+        """Return this and what a later part has."""
         labels, are_more = self.labels, self.are_more or later.are_more
         if not are_more:
             labels = tuple(dict.fromkeys((*labels, *later.labels)))
             are_more = len(labels) > MOST_UNKNOWN
-        cells, row = self.cells + later.cells, min(self.row, rows + later.row)
+        cells, row = self.cells + later.cells, min(self.row, later.row)
         return Unknown(labels[:MOST_UNKNOWN], cells, row, are_more)
 
 

@@ -70,15 +70,19 @@ class FileOptions:
         return [at for at in there if names[at] in kept and names[at] not in self.without]
 
 
-def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]:
-    """Return the options of the file, and those of the records."""
+def split_options(
+    options: dict[str, Any],
+) -> tuple[FileOptions, dict[str, Any], dict[str, Any]]:
+    """Return the options of the file, those of the records, and declarations about columns."""
     own = FileOptions.__dataclass_fields__
-    rest = {key: value for key, value in options.items() if key not in own}
-    for key in rest:
-        if key not in ("domain", "handle_unknown", *DECLARED):
+    parts: list[dict[str, Any]] = []
+    for names in (own, ("domain", "handle_unknown"), DECLARED):
+        parts.append({key: options[key] for key in names if key in options})
+    for key in options:
+        if not any(key in part for part in parts):
             near = nearest(key, [*own, "domain", "bins"])
             raise TypeError(f"There is no option {cite(key)}.{near}")
-    return FileOptions(**{k: v for k, v in options.items() if k in own}), rest
+    return FileOptions(**parts[0]), parts[1], parts[2]
 
 
 def encode_part(

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint import kernels
 from rejoint.domain.columns import Coded, Codes, parse_numbers, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
 from rejoint.domain.labels import LabelError
@@ -25,14 +24,11 @@ from rejoint.messages import Argument, Message, PythonOnly, join_messages, remar
 from rejoint.records.empty_cells import add_missing_levels, add_not_applicable, fill_empty
 from rejoint.records.frames import Frame
 from rejoint.records.infer import (
-    DEFAULT_RULE,
     REASONS,
-    ColumnRule,
     Declarations,
     LeftOut,
     infer_variable,
     leave_out_unreadable,
-    number_kind,
 )
 from rejoint.text import cite, nearest, plural, show
 
@@ -80,39 +76,6 @@ def has_consecutive_levels(variable: Variable) -> bool:
     )
 
 
-def read_matrix(
-    matrix: NDArray[Any], domain: Domain | None, rule: ColumnRule = DEFAULT_RULE
-) -> tuple[Domain, Codes] | None:
-    """Return the codes of an array of numbers in a domain, or in one of few consecutive integers.
-
-    None where columns must be read singly; see :func:`codes_of_matrix`.
-    """
-    if domain is not None:
-        codes = codes_of_matrix(matrix, domain)
-        return None if codes is None else (domain, codes)
-    if matrix.dtype.kind not in "iuf" or not matrix.size:
-        return None
-    # Cells may be missing: the rule is applied to as few records as there can be.
-    most = max(rule.label_range, min(rule.count_levels(0), rule.count_levels(len(matrix))))
-    variables = []
-    for n, (low, high) in enumerate(zip(*(x.tolist() for x in extremes(matrix)), strict=True)):
-        if not (high - low < most and low % 1 == 0):  # false for NaN
-            return None
-        levels = tuple(range(int(low), int(high) + 1))
-        variables.append(Variable(f"x{n}", levels, number_kind(np.array(levels), rule)))
-    domain = Domain(tuple(variables))
-    codes = codes_of_matrix(matrix, domain)
-    one_each = tuple((n,) for n in range(len(domain)))
-    if codes is None or not kernels.count(codes, None, domain.shape, one_each).all():
-        return None  # a number in between does not occur and is not a level
-    return domain, codes
-
-
-def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return minimum and maximum of each column; NaN only where all cells are NaN."""
-    return np.fmin.reduce(matrix, axis=0), np.fmax.reduce(matrix, axis=0)
-
-
 _MOST_LISTED = 5  # variables that a remark lists
 _MOST_HINTS = 3  # columns left out for which a remark suggests a name
 
@@ -148,12 +111,8 @@ class Unmatched:
     def add(self, part: "Unmatched") -> None:
         """Add those of the next part."""
         for name, unknown in part.labels.items():
-            mine = self.labels.get(name)
-            self.labels[name] = (
-                unknown._replace(row=self.rows + unknown.row)
-                if mine is None
-                else mine.joined(unknown, self.rows)
-            )
+            moved = unknown._replace(row=self.rows + unknown.row)
+            self.labels[name] = self.labels[name].joined(moved) if name in self.labels else moved
         for name, hint in part.columns.items():
             self.columns.setdefault(name, hint)
         self.rows += part.rows
@@ -189,67 +148,57 @@ def read_table(
     the domain does not have is added to `unmatched`, or reported where there is none.
     """
     check_handle_unknown(handle_unknown)
-    if frame.names is None and declarations.not_applicable == "auto":
-        declarations = declarations._replace(not_applicable=False)  # x1 says nothing to a reader
-    plain = not (declarations.by_name or declarations.not_applicable or declarations.missing_level)
-    if matrix is not None and (domain is not None or plain):
-        quick = read_matrix(matrix, domain, declarations.rule)
+    if matrix is not None and domain is not None:
+        quick = codes_of_matrix(matrix, domain)
         if quick is not None:
-            quick[1].setflags(write=False)
-            return Encoded(*quick)
-    here = Unmatched(frame.rows)
+            return Encoded(domain, quick)
+    rule, here = declarations.rule, Unmatched(frame.rows)
+    if frame.names is None:
+        rule = rule.without_names()
+        if declarations.not_applicable == "auto":
+            declarations = declarations._replace(not_applicable=False)  # x1 says nothing
     plan = list(_named(frame, declarations) if domain is None else _matched(frame, domain, here))
     if unmatched is None:
         here.report_columns()
-    rule = declarations.rule
-    if frame.names is None:
-        rule = rule.without_names()
     variables: dict[str, Variable] = {}
     left_out: dict[str, LeftOut] = {}
-    codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int8)
+    encoded: list[Codes] = []
     for name, raw in plan:
-        declared = declarations.of(name)
+        declared, absent = declarations.of(name), Coded((), np.full(frame.rows, -1, dtype=np.int8))
         try:
-            column = _absent(frame.rows) if raw is None else read_column(raw, name)
+            column = absent if raw is None else read_column(raw, name)
+            if domain is not None:
+                variable: Variable | LeftOut = domain[name]
+            else:
+                column = parse_numbers(column, name)
+                variable = infer_variable(name, column, declared, weights[0], rule, weights[1])
         except LabelError as error:
             if domain is not None:
                 raise
-            left_out[name] = leave_out_unreadable(error, declared, rule)
-            continue
-        if domain is not None:
-            variable: Variable | LeftOut = domain[name]
-        else:
-            mass, copies = weights
-            column = parse_numbers(column, name)
-            variable = infer_variable(name, column, declared, mass, rule, copies)
+            variable = leave_out_unreadable(error, declared, rule)
         if isinstance(variable, LeftOut):
             left_out[name] = variable
             continue
-        found, unknown = encode_column(variable, column, unknown_code=-2)
-        codes = codes.astype(np.promote_types(codes.dtype, found.dtype), copy=False)
-        codes[:, len(variables)] = found
+        codes, unknown = encode_column(variable, column, unknown_code=-2)
+        encoded.append(codes)
         variables[name] = variable
         if unknown is not None:
             here.labels[name] = unknown
-    if left_out:
-        codes = np.ascontiguousarray(codes[:, : len(variables)])
+    types = {codes.dtype for codes in encoded} or {np.dtype(np.int8)}
+    table = np.empty((frame.rows, len(encoded)), dtype=max(types, key=lambda kind: kind.itemsize))
+    for n, codes in enumerate(encoded):
+        table[:, n] = codes
     if domain is None:
         report_inferred(variables, declarations, left_out)
         domain = Domain(tuple(variables.values()))
         domain = add_missing_levels(domain, declarations.missing_level)
-        domain = add_not_applicable(domain, fill_empty(domain, codes.copy()), declarations)
-    codes = fill_empty(domain, codes)
+        domain = add_not_applicable(domain, fill_empty(domain, table.copy()), declarations)
+    table = fill_empty(domain, table)
     if unmatched is None:
         report_unknown(domain, here.labels, handle_unknown)
     else:
         unmatched.add(here)
-    codes.setflags(write=False)
-    return Encoded(domain, codes)
-
-
-def _absent(rows: int) -> Coded:
-    """Return a column that is missing in every row."""
-    return Coded((), np.full(rows, -1, dtype=np.int8))
+    return Encoded(domain, table)
 
 
 def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]]:

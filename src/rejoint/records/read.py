@@ -12,7 +12,6 @@ from rejoint.domain.columns import parse_numbers
 from rejoint.domain.domain import Domain
 from rejoint.records.discover import (
     CHUNK,
-    DECLARED,
     Discovered,
     FileOptions,
     PartReader,
@@ -76,10 +75,10 @@ def read(
     -      50
     no     -
     """
-    how, rest = split_options(options)
+    how, rest, declarations = split_options(options)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     frame = next(file_frames(Source(path), how, None, weights))
-    return Records.of(frame, **weights.given, **rest)
+    return Records.of(frame, **weights.given, **rest, **declarations)
 
 
 def read_frame(
@@ -94,7 +93,7 @@ def read_frame(
     weights : WeightArguments
         Its columns are in the frame.
     """
-    how, _ = split_options(options)
+    how, _, _ = split_options(options)
     frame = next(file_frames(Source(path), how, None, weights))
     return frame._replace(columns=[parse_numbers(column) for column in frame.columns])
 
@@ -142,14 +141,8 @@ def read_chunks(
         raise ValueError(f"A chunk must have at least one row, not {size}.")
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     weights.check_named("A file in chunks")
-    how, rest = split_options(options)
-    source = Source(path)
-    if rest.get("domain") is None:
-        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
-        rest |= find_domain_of_files([source], how, weights, declarations).options
-    reader = PartReader(partial(file_frames, source, how, size, weights), rest, weights)
-    reader.measure()
-    yield from reader.read()
+    domain = options.pop("domain", None)
+    yield from _scan_files([path], size, domain, weights, options).read()
 
 
 def find_domain(
@@ -171,8 +164,7 @@ def find_domain(
     ...     find_domain(path).shape
     (2, 2)
     """
-    how, rest = split_options(options)
-    declarations = {key: rest[key] for key in DECLARED if key in rest}
+    how, _, declarations = split_options(options)
     weights = WeightArguments(sample_weight)
     return find_domain_of_files([Source(path)], how, weights, declarations).domain
 
@@ -281,10 +273,11 @@ def _scan_files(
     weights: WeightArguments,
     options: dict[str, Any],
 ) -> Scan:
-    how, rest = split_options(options | {"domain": domain})
+    how, rest, declarations = split_options(options)
     sources = [Source(path) for path in paths]
-    if domain is None:
-        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+    if domain is not None:
+        rest |= {"domain": domain, **declarations}
+    else:
         rest |= find_domain_of_files(sources, how, weights, declarations).options
     rows = size or rows_of_part(len(rest["domain"]))
 
@@ -347,11 +340,10 @@ def _scan_chunks(
     weights: WeightArguments,
     options: dict[str, Any],
 ) -> Scan:
-    how, rest = split_options(options)
+    how, rest, declarations = split_options(options)
     if how != FileOptions():
         no = "apply to files only: chunks are taken whole"
         raise TypeError(f"columns, without, format and so on {no}.")
-    declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
     if domain is None:
         first = next(iter(chunks()), None)
         if first is None:

@@ -14,7 +14,7 @@ from rejoint.domain.columns import Coded
 from rejoint.domain.domain import Domain, positions
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
-from rejoint.records.encode import extremes, read_table
+from rejoint.records.encode import read_table
 from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
 from rejoint.records.infer import (
     DEFAULT_RULE,
@@ -37,7 +37,7 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
             f"variable, not {codes.dtype} of shape {codes.shape}."
         )
     if codes.size:
-        low, high = extremes(codes)
+        low, high = codes.min(axis=0), codes.max(axis=0)
         for n, v in enumerate(domain):
             if low[n] < -1 or high[n] >= len(v):
                 row = int(np.argmax((codes[:, n] < -1) | (codes[:, n] >= len(v))))

@@ -1,6 +1,5 @@
 """SparseRecords: records of thousands of variables, each with a few observed cells."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -172,8 +171,6 @@ def _number(values: Iterable[Any]) -> tuple[list[Any], IntArray]:
 
 #: Cells up to which sparse records are merged as a dense table.
 MERGED_AS_DENSE = 2_000_000
-
-FEW = 6  # cells of records that are merged if identical: longer records hardly ever are
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -355,30 +352,25 @@ class SparseRecords(BaseRecords):
         return few.marginal(few.names)
 
     def _merge(self) -> tuple[SparseCodes, FloatArray]:
-        """Merge small tables as dense ones; of large ones, only records of few cells."""
         if len(self) * len(self.domain) <= MERGED_AS_DENSE:
             shape = self.domain.shape
             table, merged = merge_rows(self.codes.to_codes(), shape, self.sample_weight)
             return SparseCodes.of_codes(table, shape), merged
-        mass = np.ones(len(self)) if self.sample_weight is None else self.sample_weight
-        counts, starts = self.codes.counts, self.codes.starts[:-1]
-        kept, weight = [np.flatnonzero(counts > FEW)], [mass[counts > FEW]]
-        for size in range(FEW + 1):
-            rows = np.flatnonzero(counts == size)
-            if not len(rows):
-                continue
-            cells = self.codes.cells[starts[rows][:, None] + np.arange(size)]
-            _, first, which = np.unique(cells, axis=0, return_index=True, return_inverse=True)
-            kept.append(rows[first])
-            total = np.bincount(which.ravel(), weights=mass[rows], minlength=len(first))
-            weight.append(total.astype(np.float64, copy=False))
-        return self.codes[np.concatenate(kept)], np.concatenate(weight)
+        place = _number_records(self.codes)
+        _, first = np.unique(place, return_index=True)
+        mass = np.bincount(place, self.sample_weight).astype(np.float64, copy=False)
+        return self.codes[first], mass
 
     def _twins(self, rows: IntArray) -> FloatArray:
-        taken = self.codes[rows]
-        text, starts = taken.cells.tobytes(), (taken.cells.itemsize * taken.starts).tolist()
-        keys = Counter(text[a:b] for a, b in pairwise(starts))
-        return np.array([*keys.values()], dtype=np.float64)
+        return np.bincount(_number_records(self.codes[rows])).astype(np.float64)
+
+
+def _number_records(codes: SparseCodes) -> IntArray:
+    """Return a number for each record, the same for identical ones."""
+    cells, starts = codes.cells.tobytes(), (codes.cells.itemsize * codes.starts).tolist()
+    places: dict[bytes, int] = {}
+    keys = (cells[start:end] for start, end in pairwise(starts))
+    return np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.intp)
 
 
 def as_records(
