@@ -154,8 +154,12 @@ class Declaration(NamedTuple):
     @property
     def is_kept(self) -> bool:
         """Whether it was declared what the column is: such a column is not left out."""
-        has_bins = self.bins is not None and self.bins is not False
-        return has_bins or self.kind is not None or self.levels is not None
+        return self.has_bins or self.kind is not None or self.levels is not None
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether bins were declared."""
+        return self.bins is not None and self.bins is not False
 
 
 class Declarations(NamedTuple):
@@ -176,11 +180,11 @@ class Declarations(NamedTuple):
 
     def check(self, known: Sequence[str], what: str = "columns") -> None:
         """Raise KeyError for a declaration about a column that does not exist."""
-        listed = {"not_applicable": self.not_applicable or (), "missing_level": self.missing_level}
-        declared: list[tuple[str, tuple[str, ...]]]
-        declared = [(name, ("kinds", "levels", "bins")) for name in self.by_name]
-        declared += [(n, (use,)) for use, names in listed.items() if names != "auto" for n in names]
-        for name, arguments in declared:
+        named = self.not_applicable if isinstance(self.not_applicable, tuple) else ()
+        declared: dict[str, tuple[str, ...]] = dict.fromkeys(self.missing_level, ("missing_level",))
+        declared |= dict.fromkeys(named, ("not_applicable",))
+        declared |= dict.fromkeys(self.by_name, ("kinds", "levels", "bins"))
+        for name, arguments in declared.items():
             if name not in known:
                 *first, last = map(PythonName, arguments)
                 either = join_messages([join_messages(first, ", "), last], " or ")
@@ -288,32 +292,166 @@ def infer_variable(
     return summary.variable(declared, rule)
 
 
-class Tally(NamedTuple):
-    """Distinct values of a column: the cells and the weight of each, and the number of records."""
+@dataclass(frozen=True)
+class Tally:
+    """Distinct values of a column, and what is declared about it.
 
+    Parameters
+    ----------
+    name : str
+    column : Column
+    cells, mass : array of float
+        Number of cells and weight of each value.
+    records : float
+        Number of records that have a value.
+    declared : Declaration
+    rule : ColumnRule
+    """
+
+    name: str
     column: Column
     cells: Floats
     mass: Floats
     records: float
+    declared: Declaration
+    rule: ColumnRule
+
+    @property
+    def what(self) -> str:
+        """The column in a message."""
+        return f"Variable {cite(self.name)}"
+
+    @property
+    def kind(self) -> Kind:
+        """What is declared about the order of labels, by the user or with the data."""
+        is_ordered = isinstance(self.column, Coded) and self.column.ordered
+        return self.declared.kind or ("ordinal" if is_ordered else "nominal")
+
+    def variable(self) -> Variable | LeftOut:
+        """Return the variable: as declared by the user, by the data, or by the cells."""
+        declared, column = self.declared, self.column
+        if declared.levels is not None:
+            if declared.has_bins:
+                raise ValueError(f"{self.what}: give its levels or its bins, not both.")
+            return Variable(self.name, checked_levels(self.name, declared.levels), self.kind)
+        if declared.kind == "binned" or declared.has_bins:
+            default = self.rule.count_bins(self.records)
+            return self._binned(declared.bins if declared.has_bins else default)
+        return self._of_numbers(column) if isinstance(column, Numbers) else self._of_labels(column)
+
+    def _of_numbers(self, column: Numbers) -> Variable | LeftOut:
+        distinct, declared, rule = column.values, self.declared, self.rule
+        if not len(distinct):
+            return self._empty()
+        kind = number_kind(distinct, rule)
+        many = len(distinct) > rule.count_levels(self.records)
+        if many and kind == "ordinal" and declared.kind is None and declared.bins is None:
+            is_whole, present = distinct.dtype.kind in "iu", float(self.cells.sum())
+            if is_whole and rule.leave_out and is_identifier(self.name, distinct, present, rule):
+                return LeftOut("id", len(distinct))
+            return self._binned(rule.count_bins(self.records))
+        levels = tuple(distinct.tolist())
+        if distinct.dtype.kind == "f" and distinct.dtype.itemsize < 8:
+            # The shortest text of a narrow float is the intended number: 0.1, not 0.1000000015.
+            levels = tuple(float(str(value)) for value in distinct)
+        return Variable(self.name, levels, declared.kind or kind)
+
+    def _binned(self, wanted: Any) -> Variable:
+        declared, column, mass = self.declared, self.column, self.mass
+        if declared.kind not in (None, "binned"):
+            raise ValueError(f"{self.what}: it cannot be both {declared.kind} and binned.")
+        if isinstance(column, Coded):
+            column = numbers_if_all(column)
+        if isinstance(column, Coded) and (column.codes >= 0).any():
+            labels = f"it holds {show(column.labels)}, not numbers"
+            raise ValueError(f"{self.what} cannot be binned: {labels}.")
+        values = column.floats() if isinstance(column, Numbers) else np.full(len(column), np.nan)
+        there = ~np.isnan(values)
+        total = float(mass[there].sum())
+        if total > 0 and total != self.records:
+            mass = scale_weights(mass, self.records, total)
+        bins = bins_of_edges(self._edges(wanted, values[there], mass[there]))
+        infinite = int(self.cells[np.isinf(values)].sum())
+        if infinite:
+            remark(
+                f"{self.what} has {plural(infinite, 'infinite value')}: means and other "
+                "expectations leave them out. If they stand for missing cells, make them missing."
+            )
+        means, contents = representatives(bins, values, mass), values_within(bins, values, mass)
+        return Variable(self.name, bins, "binned", means, contents)
+
+    def _edges(self, wanted: Any, values: Floats, mass: Floats) -> Floats:
+        if isinstance(wanted, (int, np.integer)):
+            if not 2 <= wanted <= MOST_BINS:
+                range_of = f"2 or more, up to {MOST_BINS:,}, or a list of edges"
+                raise ValueError(f"{self.what}: bins must be {range_of}; not {wanted:,}.")
+            if not len(values):
+                raise self._no_value()
+            return quantile_edges(values, int(wanted), mass)
+        try:
+            edges = np.array([float(e) for e in wanted])
+        except (TypeError, ValueError):
+            edges = np.array([])
+        if len(edges) < 2 or not (np.diff(edges) > 0).all():
+            must = "a number of bins or two or more increasing edges"
+            raise ValueError(f"{self.what}: bins must be {must}, not {cite(wanted)}.")
+        return edges
+
+    def _of_labels(self, column: Coded) -> Variable | LeftOut:
+        labels = column.labels
+        if not labels or not (column.declared or (column.codes >= 0).any()):
+            return self._empty()
+        if column.declared:
+            return Variable(self.name, labels, self.kind)
+        if all(isinstance(label, bool) for label in labels):
+            return Variable(self.name, (False, True), self.kind)
+        texts: dict[str, Level] = {}
+        for label in labels:
+            other = texts.setdefault(str(label), label)
+            if other is not label:
+                both = " and ".join(f"{cite(x)} ({type(x).__name__})" for x in (other, label))
+                advice = "make them one type, text or number"
+                raise ValueError(f"{self.what} holds both {both}: {advice}.")
+        reason = None if self.declared.kind else self._why_left_out(labels)
+        if reason is not None and self.rule.leave_out:
+            return reason
+        if reason is not None:
+            remark(
+                f"{self.what}: {REASONS[reason.reason].text}. Each of {reason.values:,} different "
+                "texts is a level: leave the column out, or group its values."
+            )
+        return Variable(self.name, tuple(natural_order(labels)), self.kind)
+
+    def _why_left_out(self, labels: Sequence[Level]) -> LeftOut | None:
+        """Return why texts are not levels; None where they are."""
+        count, present, rule = len(labels), float(self.cells.sum()), self.rule
+        if count > rule.many_bins and are_dates(labels):
+            parts = [part for part in DATE_PARTS if all(date_part(label, part) for label in labels)]
+            return LeftOut(("time", "day", "date")[len(parts)], count)
+        if count > rule.most_texts and are_numbers_as_text(labels):
+            return LeftOut("number", count)
+        # With copies, rows may be the cells of a table, each of which occurs once.
+        is_each_once = rule.fewest_texts <= count == present >= self.records
+        if is_each_once or count > max(rule.most_texts, rule.nearly_all * present):
+            return LeftOut("name", count)
+        is_rare = self.cells * max(self.records / present, 1.0) <= 2.0
+        is_free = count > rule.free_texts and is_rare.sum() > count / 2
+        return LeftOut("text", count) if is_free else None
+
+    def _empty(self) -> LeftOut:
+        if self.declared.is_kept or not self.rule.leave_out:
+            raise self._no_value()
+        return LeftOut("empty")
+
+    def _no_value(self) -> ValueError:
+        return ValueError(
+            f"{self.what} has no value in any row: leave the column out, "
+            f"or declare what it can be: levels={{{cite(self.name)}: [...]}}."
+        )
 
 
-def _variable_of(
-    name: str, tally: Tally, declared: Declaration, rule: ColumnRule
-) -> Variable | LeftOut:
-    if declared.kind in DATE_PARTS:
-        tally = tally._replace(column=_read_dates(name, tally.column, declared))
-    has_bins = declared.bins is not None and declared.bins is not False
-    if declared.levels is not None:
-        if has_bins:
-            raise ValueError(f"Variable {cite(name)}: give its levels or its bins, not both.")
-        kind = declared.kind or _kind(tally.column)
-        return Variable(name, checked_levels(name, declared.levels), kind)
-    if declared.kind == "binned" or has_bins:
-        wanted = declared.bins if has_bins else rule.count_bins(tally.records)
-        return _binned(name, tally, wanted, declared.kind)
-    if isinstance(tally.column, Numbers):
-        return _of_numbers(name, tally.column, tally, declared, rule)
-    return _of_labels(name, tally.column, tally, declared, rule)
+#: Quantile bins of a column at the most: their edges take memory, however few the values are.
+MOST_BINS = 100_000
 
 
 def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
@@ -330,31 +468,6 @@ def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
     places: dict[Level, int] = {label: code for code, label in enumerate(parts)}
     codes = coded.mapped([places.get(label, -1) for label in coded.labels])
     return Coded(tuple(parts), codes, declared=True)
-
-
-def _kind(column: Column) -> Kind:
-    return "ordinal" if isinstance(column, Coded) and column.ordered else "nominal"
-
-
-def _of_numbers(
-    name: str, column: Numbers, tally: Tally, declared: Declaration, rule: ColumnRule
-) -> Variable | LeftOut:
-    distinct = column.values
-    if not len(distinct):
-        return _empty(name, declared, rule)
-    kind = number_kind(distinct, rule)
-    if kind == "ordinal" and declared.kind is None and declared.bins is None:
-        many = len(distinct) > rule.count_levels(tally.records)
-        is_whole, present = distinct.dtype.kind in "iu", float(tally.cells.sum())
-        if many and is_whole and rule.leave_out and is_identifier(name, distinct, present, rule):
-            return LeftOut("id", len(distinct))
-        if many:
-            return _binned(name, tally, rule.count_bins(tally.records), None)
-    levels = tuple(distinct.tolist())
-    if distinct.dtype.kind == "f" and distinct.dtype.itemsize < 8:
-        # The shortest text of a narrow float is the intended number: 0.1, not 0.1000000015.
-        levels = tuple(float(str(value)) for value in distinct)
-    return Variable(name, levels, declared.kind or kind)
 
 
 def number_kind(distinct: NDArray[Any], rule: ColumnRule = DEFAULT_RULE) -> Kind:
@@ -428,131 +541,6 @@ def is_identifier_name(name: str) -> bool:
     """
     words = re.split(r"[^a-z0-9]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
     return not ID_WORDS.isdisjoint(words) or any(ID_NAME.fullmatch(word) for word in words)
-
-
-def _binned(name: str, tally: Tally, wanted: Any, kind: Kind | None) -> Variable:
-    if kind not in (None, "binned"):
-        raise ValueError(f"Variable {cite(name)}: it cannot be both {kind} and binned.")
-    column, mass = tally.column, tally.mass
-    if isinstance(column, Coded):
-        column = numbers_if_all(column)
-    if isinstance(column, Coded) and (column.codes >= 0).any():
-        raise ValueError(
-            f"Variable {cite(name)} cannot be binned: it holds {show(column.labels)}, not numbers."
-        )
-    values = column.floats() if isinstance(column, Numbers) else np.full(len(column), np.nan)
-    there = ~np.isnan(values)
-    total = float(mass[there].sum())
-    if total > 0 and total != tally.records:
-        mass = scale_weights(mass, tally.records, total)
-    if isinstance(wanted, (int, np.integer)):
-        edges = _quantiles(name, values[there], int(wanted), mass[there])
-    else:
-        edges = _checked_edges(name, wanted)
-    infinite = int(tally.cells[np.isinf(values)].sum())
-    if infinite:
-        remark(
-            f"Variable {cite(name)} has {plural(infinite, 'infinite value')}: means and other "
-            "expectations leave them out. If they stand for missing cells, make them missing."
-        )
-    bins = bins_of_edges(edges)
-    means, contents = representatives(bins, values, mass), values_within(bins, values, mass)
-    return Variable(name, bins, "binned", means, contents)
-
-
-#: Quantile bins of a column at the most: their edges take memory, however few the values are.
-MOST_BINS = 100_000
-
-
-def _quantiles(name: str, values: Floats, count: int, weight: Floats) -> Floats:
-    if not 2 <= count <= MOST_BINS:
-        raise ValueError(
-            f"Variable {cite(name)}: bins must be 2 or more, up to {MOST_BINS:,}, or a list of "
-            f"edges; not {count:,}."
-        )
-    if not len(values):
-        raise _no_value(name)
-    return quantile_edges(values, count, weight)
-
-
-def _checked_edges(name: str, wanted: Any) -> Floats:
-    try:
-        edges = np.array([float(e) for e in wanted])
-    except (TypeError, ValueError):
-        edges = np.array([])
-    if len(edges) < 2 or not (np.diff(edges) > 0).all():
-        raise ValueError(
-            f"Variable {cite(name)}: bins must be a number of bins or two or more increasing "
-            f"edges, not {cite(wanted)}."
-        )
-    return edges
-
-
-def _of_labels(
-    name: str, column: Coded, tally: Tally, declared: Declaration, rule: ColumnRule
-) -> Variable | LeftOut:
-    labels, kind = column.labels, declared.kind or _kind(column)
-    if not labels or not (column.declared or (column.codes >= 0).any()):
-        return _empty(name, declared, rule)
-    if column.declared:
-        return Variable(name, labels, kind)
-    if all(isinstance(label, bool) for label in labels):
-        return Variable(name, (False, True), kind)
-    _refuse_same_text(name, labels)
-    reason = None if declared.kind else _why_left_out(labels, tally.cells, tally.records, rule)
-    if reason is not None and rule.leave_out:
-        return reason
-    if reason is not None:
-        remark(
-            f"Variable {cite(name)}: {REASONS[reason.reason].text}. Each of {reason.values:,} "
-            "different texts is a level: leave the column out, or group its values."
-        )
-    return Variable(name, tuple(natural_order(labels)), kind)
-
-
-def _why_left_out(
-    labels: Sequence[Level], cells: Floats, records: float, rule: ColumnRule
-) -> LeftOut | None:
-    """Return why texts are not levels; None where they are."""
-    count, present = len(labels), float(cells.sum())
-    if count > rule.many_bins and are_dates(labels):
-        parts = [part for part in DATE_PARTS if all(date_part(label, part) for label in labels)]
-        return LeftOut(("time", "day", "date")[len(parts)], count)
-    if count > rule.most_texts and are_numbers_as_text(labels):
-        return LeftOut("number", count)
-    # With copies, rows may be the cells of a table, each of which occurs once.
-    if rule.fewest_texts <= count == present >= records or (
-        count > max(rule.most_texts, rule.nearly_all * present)
-    ):
-        return LeftOut("name", count)
-    is_rare = cells * max(records / present, 1.0) <= 2.0
-    if count > rule.free_texts and is_rare.sum() > count / 2:
-        return LeftOut("text", count)
-    return None
-
-
-def _refuse_same_text(name: str, labels: Sequence[Level]) -> None:
-    seen: dict[str, Level] = {}
-    for label in labels:
-        other = seen.setdefault(str(label), label)
-        if other is not label:
-            both = " and ".join(f"{cite(x)} ({type(x).__name__})" for x in (other, label))
-            raise ValueError(
-                f"Variable {cite(name)} holds both {both}: make them one type, text or number."
-            )
-
-
-def _empty(name: str, declared: Declaration, rule: ColumnRule) -> LeftOut:
-    if declared.is_kept or not rule.leave_out:
-        raise _no_value(name)
-    return LeftOut("empty")
-
-
-def _no_value(name: str) -> ValueError:
-    return ValueError(
-        f"Variable {cite(name)} has no value in any row: leave the column out, "
-        f"or declare what it can be: levels={{{cite(name)}: [...]}}."
-    )
 
 
 #: Distinct numbers beyond which neighbors are joined: quantiles are then right to the records of
@@ -716,15 +704,16 @@ class ColumnSummary:
         if self.labels and len(self.values):  # text in one part, numbers in another
             self.is_declared = False
             self._add_labels(self.values.tolist(), self.value_counts)
-        if not self.labels:
-            cells, mass = self.value_counts
-            tally = Tally(Numbers(self.values), cells, mass, self.copies)
-            return _variable_of(self.name, tally, declared, rule)
-        cells, mass = self.label_counts
-        form = {"declared": self.is_declared, "ordered": self.is_declared and self.is_ordered}
-        codes = np.where(cells > 0, np.arange(len(cells)), -1)
-        tally = Tally(Coded(tuple(self.labels), codes, **form), cells, mass, self.copies)
-        return _variable_of(self.name, tally, declared, rule)
+        column: Column = Numbers(self.values)
+        cells, mass = self.value_counts
+        if self.labels:
+            cells, mass = self.label_counts
+            codes = np.where(cells > 0, np.arange(len(cells)), -1)
+            is_ordered = self.is_declared and self.is_ordered
+            column = Coded(tuple(self.labels), codes, self.is_declared, is_ordered)
+        if declared.kind in DATE_PARTS:
+            column = _read_dates(self.name, column, declared)
+        return Tally(self.name, column, cells, mass, self.copies, declared, rule).variable()
 
     def _numbers_rows(self, declared: Declaration, rule: ColumnRule) -> bool:
         """Return whether numbers that are too many to be levels number or identify the rows."""
