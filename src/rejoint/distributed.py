@@ -25,7 +25,6 @@ from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
 from rejoint.records.discover import (
     CHUNK,
-    Discovered,
     FileOptions,
     encode_part,
     file_frames,
@@ -37,7 +36,7 @@ from rejoint.records.discover import (
     summarize_frames,
 )
 from rejoint.records.empty_cells import MOST_ROWS, sample_rows
-from rejoint.records.encode import Unmatched
+from rejoint.records.encode import Discovered, Unmatched
 from rejoint.records.files import Source
 from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 from rejoint.records.frames import Frame, take_apart

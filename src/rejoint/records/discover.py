@@ -4,15 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rejoint.arrays import Codes
-from rejoint.domain.columns import read_column
-from rejoint.domain.domain import Domain
-from rejoint.domain.labels import LabelError
-from rejoint.domain.variable import Variable
 from rejoint.records.delimited import check_names, find_dialect, read_blocks
 from rejoint.records.empty_cells import (
     MOST_ROWS,
@@ -21,11 +17,11 @@ from rejoint.records.empty_cells import (
     fill_empty,
     sample_rows,
 )
-from rejoint.records.encode import Unmatched, read_table, report_inferred
+from rejoint.records.encode import Discovered, Unmatched, infer_domain, read_table, summarize
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import Frame, take_apart
-from rejoint.records.infer import ColumnSummary, LeftOut, read_declarations
+from rejoint.records.infer import ColumnSummary, read_declarations
 from rejoint.records.records import Records, as_frame, check_undeclared
 from rejoint.records.scan import rows_of_part
 from rejoint.records.survey_design import (
@@ -93,8 +89,7 @@ def encode_part(
     Columns and labels that the domain lacks are collected.
     """
     frame, rows = weights.split(frame, unmatched.rows)
-    if frame.names is not None:
-        frame = frame.without(rest.get("left_out", ()))
+    frame = frame.without(rest.get("left_out", ()))
     check_undeclared(**{key: rest[key] for key in DECLARED if key in rest and key != "rule"})
     handle_unknown = rest.get("handle_unknown", "missing")
     arguments = frame, rest["domain"], read_declarations(), (None, None), handle_unknown
@@ -199,19 +194,6 @@ def file_frames(
 Summaries = dict[str, ColumnSummary]
 
 
-class Discovered(NamedTuple):
-    """The domain of a source, the columns that it leaves out, and whether cells are missing."""
-
-    domain: Domain
-    left_out: tuple[str, ...] = ()
-    has_missing: bool = False
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What a reader of parts needs to know."""
-        return {"domain": self.domain, "left_out": self.left_out}
-
-
 def find_domain_of_files(
     sources: Iterable[Source],
     how: FileOptions,
@@ -275,14 +257,7 @@ def summarize_frames(frames: Iterable[Frame], weights: WeightArguments) -> Summa
         if not frame.rows:
             continue
         before, (frame, rows) = before + frame.rows, weights.split(frame, before)
-        names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
-        for name, column in zip(names, frame.columns, strict=True):
-            one = ColumnSummary(name, has_name=frame.names is not None)
-            summary = summaries.setdefault(name, one)
-            try:
-                summary.add(read_column(column, name), *rows.cells)
-            except LabelError as error:
-                summary.error = error
+        summarize(frame, rows.cells, summaries)
     return summaries
 
 
@@ -308,11 +283,4 @@ def find_domain_of_summaries(
                 total[name] = summary
     if not total:
         raise ValueError(f"{source} has no rows: levels cannot be seen; give a domain.")
-    declared = read_declarations(**declarations)
-    declared.check(list(total))
-    columns = {name: own.variable(declared.of(name), declared.rule) for name, own in total.items()}
-    variables = {name: v for name, v in columns.items() if isinstance(v, Variable)}
-    left_out = {name: why for name, why in columns.items() if isinstance(why, LeftOut)}
-    report_inferred(variables, declared, left_out)
-    has_missing = any(own.has_missing and own.has_name for own in total.values())
-    return Discovered(Domain(tuple(variables.values())), tuple(left_out), has_missing)
+    return infer_domain(total, read_declarations(**declarations))

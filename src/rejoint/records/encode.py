@@ -1,13 +1,14 @@
 """Encode a table: read every column, find or take its variable, and encode its cells."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Coded, Codes, parse_numbers, read_column
+from rejoint.domain.columns import Codes, parse_numbers, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
 from rejoint.domain.labels import LabelError
 from rejoint.domain.variable import (
@@ -23,13 +24,7 @@ from rejoint.domain.variable import (
 from rejoint.messages import Argument, Message, PythonOnly, join_messages, remark
 from rejoint.records.empty_cells import add_missing_levels, add_not_applicable, fill_empty
 from rejoint.records.frames import Frame
-from rejoint.records.infer import (
-    REASONS,
-    Declarations,
-    LeftOut,
-    infer_variable,
-    leave_out_unreadable,
-)
+from rejoint.records.infer import REASONS, ColumnSummary, Declarations, LeftOut
 from rejoint.text import cite, nearest, plural, show
 
 #: Cells of a block that fits the cache.
@@ -152,45 +147,26 @@ def read_table(
         quick = codes_of_matrix(matrix, domain)
         if quick is not None:
             return Encoded(domain, quick)
-    rule, here = declarations.rule, Unmatched(frame.rows)
-    if frame.names is None:
-        rule = rule.without_names()
-        if declarations.not_applicable == "auto":
+    here, is_given = Unmatched(frame.rows), domain is not None
+    if domain is None:
+        if frame.names is None and declarations.not_applicable == "auto":
             declarations = declarations._replace(not_applicable=False)  # x1 says nothing
-    plan = list(_named(frame, declarations) if domain is None else _matched(frame, domain, here))
+        frame = _check_frame(frame)
+        summaries: dict[str, ColumnSummary] = {}
+        summarize(frame, weights, summaries, most=np.inf)
+        inferred = infer_domain(summaries, declarations)
+        domain, frame = inferred.domain, frame.without(inferred.left_out)
+    columns = _matched(frame, domain, here)
     if unmatched is None:
         here.report_columns()
-    variables: dict[str, Variable] = {}
-    left_out: dict[str, LeftOut] = {}
-    encoded: list[Codes] = []
-    for name, raw in plan:
-        declared, absent = declarations.of(name), Coded((), np.full(frame.rows, -1, dtype=np.int8))
-        try:
-            column = absent if raw is None else read_column(raw, name)
-            if domain is not None:
-                variable: Variable | LeftOut = domain[name]
-            else:
-                column = parse_numbers(column, name)
-                variable = infer_variable(name, column, declared, weights[0], rule, weights[1])
-        except LabelError as error:
-            if domain is not None:
-                raise
-            variable = leave_out_unreadable(error, declared, rule)
-        if isinstance(variable, LeftOut):
-            left_out[name] = variable
-            continue
-        codes, unknown = encode_column(variable, column, unknown_code=-2)
-        encoded.append(codes)
-        variables[name] = variable
-        if unknown is not None:
-            here.labels[name] = unknown
-    types = {codes.dtype for codes in encoded} or {np.dtype(np.int8)}
-    table = np.empty((frame.rows, len(encoded)), dtype=max(types, key=lambda kind: kind.itemsize))
-    for n, codes in enumerate(encoded):
-        table[:, n] = codes
-    if domain is None:
-        report_inferred(variables, declarations, left_out)
-        domain = Domain(tuple(variables.values()))
+    table: Codes = np.full((frame.rows, len(domain)), -1, dtype=code_dtype(max(domain.shape)))
+    for n, (variable, raw) in enumerate(zip(domain, columns, strict=True)):
+        if raw is not None:
+            column = read_column(raw, variable.name)
+            table[:, n], unknown = encode_column(variable, column, unknown_code=-2)
+            if unknown is not None:
+                here.labels[variable.name] = unknown
+    if not is_given:
         domain = add_missing_levels(domain, declarations.missing_level)
         domain = add_not_applicable(domain, fill_empty(domain, table.copy()), declarations)
     table = fill_empty(domain, table)
@@ -201,23 +177,68 @@ def read_table(
     return Encoded(domain, table)
 
 
-def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]]:
-    """Pair every column with its name, after a check of names and size."""
-    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
-    if not names:
+def _check_frame(frame: Frame) -> Frame:
+    """Return the frame with its columns as they are typed, after a check of names and size."""
+    if not frame.columns:
         none = "columns" if frame.rows else "rows and no columns"
         raise ValueError(f"The data has no {none}: there is nothing to learn from.")
+    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     if not frame.rows:
         text = f"The data has no rows (its columns are {show(names)}): levels cannot be seen"
         advice = PythonOnly("; give a domain to encode an empty table")
         raise ValueError(join_messages([text, advice, "."], ""))
     refuse_duplicates(names)
-    declarations.check(names)
-    return zip(names, frame.columns, strict=True)
+    columns = list(frame.columns)
+    for n, name in enumerate(names):
+        with suppress(LabelError):  # which reading it again will raise
+            columns[n] = parse_numbers(read_column(columns[n], name), name)
+    return frame._replace(columns=columns)
 
 
-def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tuple[str, Any]]:
-    """Pair every variable with its column or None; leave other columns out."""
+def summarize(
+    frame: Frame,
+    cells: tuple[Floats | None, Floats | None],
+    summaries: dict[str, ColumnSummary],
+    most: float | None = None,
+) -> None:
+    """Add the columns of a frame to their summaries; ``cells`` are weights and copies of rows."""
+    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
+    for name, column in zip(names, frame.columns, strict=True):
+        one = ColumnSummary(name, has_name=frame.names is not None, most=most)
+        summary = summaries.setdefault(name, one)
+        try:
+            summary.add(read_column(column, name), *cells)
+        except LabelError as error:
+            summary.error = error
+
+
+class Discovered(NamedTuple):
+    """The domain of a source, the columns that it leaves out, and whether cells are missing."""
+
+    domain: Domain
+    left_out: tuple[str, ...] = ()
+    has_missing: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a reader of parts needs to know."""
+        return {"domain": self.domain, "left_out": self.left_out}
+
+
+def infer_domain(summaries: Mapping[str, ColumnSummary], declarations: Declarations) -> Discovered:
+    """Return the domain of columns, after remarks on those that are binned or left out."""
+    declarations.check(list(summaries))
+    of, rule = declarations.of, declarations.rule
+    columns = {name: own.variable(of(name), rule) for name, own in summaries.items()}
+    variables = {name: v for name, v in columns.items() if isinstance(v, Variable)}
+    left_out = {name: why for name, why in columns.items() if isinstance(why, LeftOut)}
+    report_inferred(variables, declarations, left_out)
+    has_missing = any(own.has_missing and own.has_name for own in summaries.values())
+    return Discovered(Domain(tuple(variables.values())), tuple(left_out), has_missing)
+
+
+def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> list[Any]:
+    """Return the column of every variable, or None; leave other columns out."""
     if frame.names is None:
         if len(frame.columns) != len(domain):
             raise ValueError(
@@ -225,7 +246,7 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
                 f"has {plural(len(domain), 'variable')} ({show(domain.names)}): the numbers must "
                 "be equal."
             )
-        return zip(domain.names, frame.columns, strict=True)
+        return frame.columns
     refuse_duplicates(frame.names)
     columns = dict(zip(frame.names, frame.columns, strict=True))
     extra = [name for name in frame.names if name not in domain]
@@ -237,7 +258,7 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
         )
     for n, name in enumerate(extra):
         unmatched.columns[name] = nearest(name, absent) if n < _MOST_HINTS else ""
-    return ((name, columns.get(name)) for name in domain.names)
+    return [columns.get(name) for name in domain.names]
 
 
 def report_inferred(

@@ -30,9 +30,11 @@ class Frame(NamedTuple):
     rows: int
 
     def without(self, left_out: Collection[str]) -> "Frame":
-        """Return the columns with a name that is not among these."""
-        kept = [n for n, name in enumerate(self.names or ()) if name not in left_out]
-        names = tuple((self.names or ())[n] for n in kept)
+        """Return the columns with no name or one that is not among these."""
+        if self.names is None or not left_out:
+            return self
+        kept = [n for n, name in enumerate(self.names) if name not in left_out]
+        names = tuple(self.names[n] for n in kept)
         return Frame(names, [self.columns[n] for n in kept], self.rows)
 
 

@@ -12,7 +12,6 @@ from rejoint.domain.columns import parse_numbers
 from rejoint.domain.domain import Domain
 from rejoint.records.discover import (
     CHUNK,
-    Discovered,
     FileOptions,
     PartReader,
     file_frames,
@@ -20,6 +19,7 @@ from rejoint.records.discover import (
     find_domain_of_frames,
     split_options,
 )
+from rejoint.records.encode import Discovered
 from rejoint.records.files import Source
 from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
 from rejoint.records.frames import Frame, cut_tables, take_apart
