@@ -207,16 +207,26 @@ def values_within(bins: tuple[Bin, ...], values: Floats, weight: Floats | None =
 def _thinned(ordered: Floats, mass: Floats) -> tuple[tuple[float, float], ...]:
     """Return values in order once each with their weights; of neighbors in rank the middle one."""
     distinct, first = np.unique(ordered, return_index=True)
-    total = np.add.reduceat(mass, first)
+    total = np.add.reduceat(mass, first)[None]
     if len(distinct) > MOST_CONTENTS:
-        middles = np.cumsum(total) - total / 2
-        group = np.floor(middles / total.sum() * MOST_CONTENTS)
-        starts = np.flatnonzero(np.diff(group, prepend=-1.0))
-        joint = np.add.reduceat(total, starts)
-        halves = np.cumsum(joint) - joint / 2
-        chosen = np.clip(np.searchsorted(np.cumsum(total), halves), starts, len(distinct) - 1)
-        distinct, total = distinct[chosen], joint
-    return tuple(zip(distinct.tolist(), total.tolist(), strict=True))
+        distinct, total = join_neighbors(distinct, total, MOST_CONTENTS)
+    return tuple(zip(distinct.tolist(), total[0].tolist(), strict=True))
+
+
+def join_neighbors(
+    distinct: NDArray[Any], counts: Floats, most: int
+) -> tuple[NDArray[Any], Floats]:
+    """Return at most that many of some values in order, of neighbors in rank the middle one.
+
+    The last row of the counts is the weight that makes the rank.
+    """
+    mass = np.maximum(counts[-1], 1e-300)  # of numbers without weight too
+    middles = np.cumsum(mass) - mass / 2
+    starts = np.flatnonzero(np.diff(np.floor(middles / mass.sum() * most), prepend=-1.0))
+    joint = np.add.reduceat(counts, starts, axis=1)
+    halves = np.cumsum(joint[-1]) - joint[-1] / 2
+    chosen = np.clip(np.searchsorted(np.cumsum(mass), halves), starts, len(distinct) - 1)
+    return distinct[chosen], joint
 
 
 def middle(interval: Bin) -> float:

@@ -19,6 +19,7 @@ from rejoint.domain.labels import (
     Level,
     bins_of_edges,
     checked_levels,
+    join_neighbors,
     natural_order,
     quantile_edges,
     representatives,
@@ -543,8 +544,8 @@ def is_identifier_name(name: str) -> bool:
     return not ID_WORDS.isdisjoint(words) or any(ID_NAME.fullmatch(word) for word in words)
 
 
-#: Distinct numbers beyond which neighbors are joined: quantiles are then right to the records of
-#: one in this many. More distinct texts than this are not levels.
+#: Distinct numbers beyond which neighbors in rank are joined, which moves quantiles by some
+#: hundred-thousandths of the records. More distinct texts than this are not levels.
 MOST_DISTINCT = 200_000
 
 
@@ -658,8 +659,7 @@ class ColumnSummary:
             distinct, counts = _tally(both, counts[1], counts[0])
         if len(distinct) > self.most:
             self.distinct_share = self.distinct_share or len(distinct) / float(counts[0].sum())
-        while len(distinct) > self.most:
-            distinct, counts = _join_neighbors(distinct, counts)
+            distinct, counts = join_neighbors(distinct, counts, int(self.most) // 2)
         self.values, self.value_counts = distinct, counts
 
     def join(self, other: "ColumnSummary") -> None:
@@ -736,14 +736,6 @@ def leave_out_unreadable(error: LabelError, declared: Declaration, rule: ColumnR
     if declared.is_kept or not rule.leave_out:
         raise error
     return LeftOut("other")
-
-
-def _join_neighbors(values: NDArray[Any], counts: Floats) -> tuple[NDArray[Any], Floats]:
-    """Return every second number, of two neighbors the heavier one, with the counts of both."""
-    if len(values) % 2:
-        values, counts = np.append(values, values[-1]), np.hstack([counts, np.zeros((2, 1))])
-    one, other = counts[:, ::2], counts[:, 1::2]
-    return np.where(one[1] >= other[1], values[::2], values[1::2]), one + other
 
 
 def _tally(
