@@ -268,16 +268,11 @@ class Variable:
         values = levels if self.empty is None else levels[:-1]
         if not values:
             raise ValueError(f"Variable {cite(self.name)} needs a level besides {cite(levels[0])}.")
-        checked = {
-            "name": str(self.name),
-            "levels": levels,
-            "kind": kind,
-            "representatives": checked_representatives(
-                self.name, values, kind, self.representatives
-            ),
-            "contents": checked_contents(self.name, values, kind, self.contents),
-            "_codes": {level: i for i, level in enumerate(levels)},
-        }
+        checked: dict[str, Any] = {"name": str(self.name), "levels": levels, "kind": kind}
+        numbers = checked_representatives(self.name, values, kind, self.representatives)
+        contents = checked_contents(self.name, values, kind, self.contents)
+        checked |= {"representatives": numbers, "contents": contents}
+        checked["_codes"] = {level: i for i, level in enumerate(levels)}
         for key, value in checked.items():
             object.__setattr__(self, key, value)
 
@@ -417,10 +412,8 @@ Domain or leave the cell empty.
             return np.array(self.representatives)
         words = [level for level in self.values if not is_number(level)]
         if words:
-            raise ValueError(
-                f"Variable {cite(self.name)} has levels that are not numbers ({show(words)}): "
-                "it has a mode, but no mean or other expectation."
-            )
+            what = f"Variable {cite(self.name)} has levels that are not numbers ({show(words)})"
+            raise ValueError(f"{what}: it has a mode, but no mean or other expectation.")
         try:
             return np.array(self.values, dtype=np.float64)
         except OverflowError:

@@ -1,16 +1,14 @@
 """Encode a table: read every column, find or take its variable, and encode its cells."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Codes, parse_numbers, read_column
+from rejoint.domain.columns import Codes, Column, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
-from rejoint.domain.labels import LabelError
 from rejoint.domain.variable import (
     HandleUnknown,
     Unknown,
@@ -78,13 +76,6 @@ _MOST_HINTS = 3  # columns left out for which a remark suggests a name
 Floats = NDArray[np.float64]
 
 
-class Encoded(NamedTuple):
-    """The codes of a table (rows, variables) and their domain."""
-
-    domain: Domain
-    codes: Codes
-
-
 @dataclass
 class Unmatched:
     """Columns and labels that a domain does not have, of a table or of its parts in order.
@@ -135,7 +126,7 @@ def read_table(
     handle_unknown: HandleUnknown,
     matrix: NDArray[Any] | None = None,
     unmatched: Unmatched | None = None,
-) -> Encoded:
+) -> tuple[Domain, Codes]:
     """Encode a table in a domain, or in the one that its columns and the declarations define.
 
     `weights` has the weight of each row in the population, and its copies. `matrix` is the table
@@ -146,70 +137,76 @@ def read_table(
     if matrix is not None and domain is not None:
         quick = codes_of_matrix(matrix, domain)
         if quick is not None:
-            return Encoded(domain, quick)
-    here, is_given = Unmatched(frame.rows), domain is not None
-    if domain is None:
+            return domain, quick
+    here = Unmatched(frame.rows)
+    if domain is not None:
+        plan = [*zip(domain.names, _matched(frame, domain, here), strict=True)]
+    else:
         if frame.names is None and declarations.not_applicable == "auto":
             declarations = declarations._replace(not_applicable=False)  # x1 says nothing
-        frame = _check_frame(frame)
-        summaries: dict[str, ColumnSummary] = {}
-        summarize(frame, weights, summaries, most=np.inf)
-        inferred = infer_domain(summaries, declarations)
-        domain, frame = inferred.domain, frame.without(inferred.left_out)
-    columns = _matched(frame, domain, here)
+        plan = [*zip(_check_frame(frame, declarations), frame.columns, strict=True)]
     if unmatched is None:
         here.report_columns()
-    table: Codes = np.full((frame.rows, len(domain)), -1, dtype=code_dtype(max(domain.shape)))
-    for n, (variable, raw) in enumerate(zip(domain, columns, strict=True)):
-        if raw is not None:
-            column = read_column(raw, variable.name)
-            table[:, n], unknown = encode_column(variable, column, unknown_code=-2)
+    columns: dict[str, Variable | LeftOut] = {}
+    encoded: list[Codes] = []
+    for name, raw in plan:
+        column: Column | None
+        if domain is not None:
+            variable: Variable | LeftOut = domain[name]
+            column = None if raw is None else read_column(raw, name)
+        else:
+            summary = ColumnSummary(name, has_name=frame.names is not None, most=np.inf)
+            column = summary.read(raw, *weights)
+            variable = summary.variable(declarations.of(name), declarations.rule)
+        columns[name] = variable
+        if column is None and domain is not None:
+            encoded.append(np.full(frame.rows, -1, dtype=np.int8))
+        elif column is not None and isinstance(variable, Variable):
+            codes, unknown = encode_column(variable, column, unknown_code=-2)
+            encoded.append(codes)
             if unknown is not None:
-                here.labels[variable.name] = unknown
-    if not is_given:
-        domain = add_missing_levels(domain, declarations.missing_level)
-        domain = add_not_applicable(domain, fill_empty(domain, table.copy()), declarations)
-    table = fill_empty(domain, table)
+                here.labels[name] = unknown
+    inferred = _conclude(columns, declarations) if domain is None else domain
+    kind = code_dtype(max(inferred.shape, default=1))
+    table: Codes = np.empty((frame.rows, len(encoded)), dtype=kind)
+    for n, codes in enumerate(encoded):
+        table[:, n] = codes
+    if domain is None:
+        inferred = add_missing_levels(inferred, declarations.missing_level)
+        filled = fill_empty(inferred, table.copy())
+        inferred = add_not_applicable(inferred, filled, declarations)
+    table = fill_empty(inferred, table)
     if unmatched is None:
-        report_unknown(domain, here.labels, handle_unknown)
+        report_unknown(inferred, here.labels, handle_unknown)
     else:
         unmatched.add(here)
-    return Encoded(domain, table)
+    return inferred, table
 
 
-def _check_frame(frame: Frame) -> Frame:
-    """Return the frame with its columns as they are typed, after a check of names and size."""
+def _check_frame(frame: Frame, declarations: Declarations) -> tuple[str, ...]:
+    """Return the names of the columns, after a check of names and size."""
     if not frame.columns:
         none = "columns" if frame.rows else "rows and no columns"
         raise ValueError(f"The data has no {none}: there is nothing to learn from.")
-    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     if not frame.rows:
-        text = f"The data has no rows (its columns are {show(names)}): levels cannot be seen"
+        names = show(frame.all_names)
+        text = f"The data has no rows (its columns are {names}): levels cannot be seen"
         advice = PythonOnly("; give a domain to encode an empty table")
         raise ValueError(join_messages([text, advice, "."], ""))
-    refuse_duplicates(names)
-    columns = list(frame.columns)
-    for n, name in enumerate(names):
-        with suppress(LabelError):  # which reading it again will raise
-            columns[n] = parse_numbers(read_column(columns[n], name), name)
-    return frame._replace(columns=columns)
+    refuse_duplicates(frame.all_names)
+    declarations.check(frame.all_names)
+    return frame.all_names
 
 
 def summarize(
     frame: Frame,
     cells: tuple[Floats | None, Floats | None],
     summaries: dict[str, ColumnSummary],
-    most: float | None = None,
 ) -> None:
     """Add the columns of a frame to their summaries; ``cells`` are weights and copies of rows."""
-    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
-    for name, column in zip(names, frame.columns, strict=True):
-        one = ColumnSummary(name, has_name=frame.names is not None, most=most)
-        summary = summaries.setdefault(name, one)
-        try:
-            summary.add(read_column(column, name), *cells)
-        except LabelError as error:
-            summary.error = error
+    for name, raw in zip(frame.all_names, frame.columns, strict=True):
+        one = ColumnSummary(name, has_name=frame.names is not None)
+        summaries.setdefault(name, one).read(raw, *cells, is_last=False)
 
 
 class Discovered(NamedTuple):
@@ -230,11 +227,16 @@ def infer_domain(summaries: Mapping[str, ColumnSummary], declarations: Declarati
     declarations.check(list(summaries))
     of, rule = declarations.of, declarations.rule
     columns = {name: own.variable(of(name), rule) for name, own in summaries.items()}
+    has_missing = any(own.has_missing and own.has_name for own in summaries.values())
+    left_out = tuple(name for name, why in columns.items() if isinstance(why, LeftOut))
+    return Discovered(_conclude(columns, declarations), left_out, has_missing)
+
+
+def _conclude(columns: Mapping[str, Variable | LeftOut], declarations: Declarations) -> Domain:
     variables = {name: v for name, v in columns.items() if isinstance(v, Variable)}
     left_out = {name: why for name, why in columns.items() if isinstance(why, LeftOut)}
     report_inferred(variables, declarations, left_out)
-    has_missing = any(own.has_missing and own.has_name for own in summaries.values())
-    return Discovered(Domain(tuple(variables.values())), tuple(left_out), has_missing)
+    return Domain(tuple(variables.values()))
 
 
 def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> list[Any]:

@@ -29,6 +29,11 @@ class Frame(NamedTuple):
     columns: list[Any]
     rows: int
 
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Names of the columns, x0, x1, ... where the source has none."""
+        return self.names or tuple(f"x{n}" for n in range(len(self.columns)))
+
     def without(self, left_out: Collection[str]) -> "Frame":
         """Return the columns with no name or one that is not among these."""
         if self.names is None or not left_out:

@@ -12,7 +12,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Coded, Column, Numbers, numbers_if_all, parse_numbers
+from rejoint.domain.columns import (
+    Coded,
+    Column,
+    Numbers,
+    numbers_if_all,
+    parse_numbers,
+    read_column,
+)
 from rejoint.domain.dates import DATE_PARTS, are_dates, date_part, date_parts, day_of
 from rejoint.domain.labels import (
     LabelError,
@@ -577,6 +584,22 @@ class ColumnSummary:
         self.is_by_day = False  # whether times of the day are left out, as they are too many
         self.left_out: LeftOut | None = None  # once its texts are too many
         self.error: LabelError | None = None  # of values that cannot be labels
+
+    def read(
+        self, raw: Any, weight: Floats | None, copies: Floats | None = None, is_last: bool = True
+    ) -> Column | None:
+        """Add a column of any library, and return it; None if it has values that are no labels.
+
+        Cells of a text file are read as numbers, if all are, where no other part follows.
+        """
+        try:
+            column = read_column(raw, self.name)
+            column = parse_numbers(column, self.name) if is_last else column
+        except LabelError as error:
+            self.error = error
+            return None
+        self.add(column, weight, copies)
+        return column
 
     def add(self, column: Column, weight: Floats | None, copies: Floats | None = None) -> None:
         """Add one part: the weight of each cell, and its copies."""
