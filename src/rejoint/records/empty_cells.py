@@ -137,9 +137,10 @@ def find_rules(
     if not children:
         return {}
     # Many columns are empty in the same rows.
-    packed = np.packbits(absent[:, children], axis=0)
-    _, first, mask_of = np.unique(packed, axis=1, return_index=True, return_inverse=True)
-    distinct = [children[k] for k in first]
+    places: dict[bytes, int] = {}
+    packed = [np.packbits(absent[:, n]).tobytes() for n in children]
+    mask_of = [places.setdefault(mask, len(places)) for mask in packed]
+    distinct = [children[mask_of.index(k)] for k in range(len(places))]
     masks = absent[:, distinct].astype(codes.dtype)
     by_parent: dict[int, list[_Candidate | None]] = {}
     found: dict[int, EmptyCells] = {}
@@ -151,7 +152,7 @@ def find_rules(
         for n, table in zip(changed, tables, strict=True):
             by_parent[n] = _candidates(n, table, len(codes), count[distinct], rule, names is None)
         before, found = found, {}
-        for n, mask in zip(children, mask_of.ravel().tolist(), strict=True):
+        for n, mask in zip(children, mask_of, strict=True):
             options = [c for each in by_parent.values() if (c := each[mask]) is not None]
             chosen = _best([c for c in options if _is_sound(c, n, own, before | found)])
             if chosen is not None:
