@@ -168,10 +168,12 @@ def _strip(column: Coded, missing: Collection[str]) -> Coded:
     """Return a column of text without blanks around its cells, -1 where they mean missing."""
     labels: dict[str, int] = {}
     places = []
-    for cell in map(str, column.labels):
+    counts = np.bincount(column.codes, minlength=len(column.labels)).tolist()
+    for cell, count in zip(map(str, column.labels), counts, strict=True):
         text = cell.strip()
-        is_missing = cell in missing or text in missing
-        places.append(-1 if is_missing else labels.setdefault(text, len(labels)))
+        # Slices of a block have the texts of all of its rows.
+        is_label = count and cell not in missing and text not in missing
+        places.append(labels.setdefault(text, len(labels)) if is_label else -1)
     return Coded(tuple(labels), column.mapped(places), is_text=True)
 
 
