@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
+from rejoint.domain.columns import Numbers
 from rejoint.domain.labels import MOST_CONTENTS, bins_of_edges, values_within
 from rejoint.records import infer
 from rejoint.records.infer import ColumnRule
@@ -238,8 +239,7 @@ def test_quantiles_are_those_of_the_data(values, q):
 
 def test_identifiers_beyond_what_is_kept(tmp_path, monkeypatch):
     """More distinct numbers than a summary keeps: their range and number decide."""
-    for module in (infer, rj.records.delimited):
-        monkeypatch.setattr(module, "MOST_DISTINCT", 300)
+    monkeypatch.setattr(infer, "MOST_DISTINCT", 300)
     monkeypatch.setattr(rj.records.discover, "CHUNK", 500)
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"row": rng.permutation(2000), "pay": rng.integers(0, 10**9, 2000)})
@@ -384,3 +384,19 @@ def test_target_of_numbers_says_what_to_do():
     x = np.random.default_rng(0).normal(size=50)
     with pytest.raises(ValueError, match="cut it into classes"):
         rj.JointClassifier().fit({"a": ["u", "v"] * 25}, x)
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_quantiles_of_more_numbers_than_are_kept(order):
+    """Parts of sorted numbers, some of them often: shares of bins as of all numbers at once."""
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(60_000) < 0.2, 0.5, rng.normal(size=60_000))
+    values = np.sort(values) if order == "sorted" else values
+    summary = infer.ColumnSummary("x", most=2000)
+    for part in values.reshape(60, -1):
+        summary.add(Numbers(part), np.ones(1000))
+    variable = summary.variable(infer.Declaration(bins=25))
+    whole = infer.infer_variable("x", Numbers(values), infer.Declaration(bins=25))
+    shares = [np.bincount(v.encode(values), minlength=25) / 60_000 for v in (variable, whole)]
+    np.testing.assert_allclose(*shares, atol=0.003)
+    assert summary.value_counts[0].sum() == len(values)

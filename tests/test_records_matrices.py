@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint.records import encode as matrices
-from rejoint.records.encode import codes_of_matrix, extremes, read_matrix
+from rejoint.records.encode import codes_of_matrix
 
 DTYPES = [np.int64, np.int8, np.int32, np.uint8, np.uint64, np.float64, np.float32]
 
@@ -58,7 +58,6 @@ def test_levels_in_a_row_are_read_at_once(dtype):
     matrix = np.array([[1, 2], [2, 4], [1, 3]], dtype=dtype)
     domain = rj.Domain.of({"a": [1, 2], "b": [2, 3, 4]})
     np.testing.assert_array_equal(codes_of_matrix(matrix, domain), [[0, 0], [1, 2], [0, 1]])
-    assert read_matrix(matrix, None) is not None
 
 
 @pytest.mark.parametrize(
@@ -83,14 +82,6 @@ def test_huge_numbers_are_no_levels():
     assert codes_of_matrix(np.array([[2**40]]), domain) is None
 
 
-def test_many_rows_go_by_several_threads():
-    matrix = np.random.default_rng(0).integers(0, 3, (200_000, 3))
-    domain = rj.Domain.of_shape([3, 3, 3])
-    np.testing.assert_array_equal(codes_of_matrix(matrix, domain), matrix)
-    matrix[150_000, 1] = 3
-    assert codes_of_matrix(matrix, domain) is None
-
-
 def test_what_is_not_known_is_told_as_of_columns():
     domain = rj.Domain.of({"a": [0, 1]})
     with pytest.warns(rj.Remark, match="'a': 1 cell with labels that are not levels"):
@@ -99,14 +90,6 @@ def test_what_is_not_known_is_told_as_of_columns():
         rj.Records.of(np.array([[0], [7]]), domain=domain, handle_unknown="error")
     with pytest.raises(ValueError, match="handle_unknown"):
         rj.Records.of(np.array([[0], [1]]), domain=domain, handle_unknown="ignore")
-
-
-@given(rows=st.integers(1, 200), columns=st.integers(1, 5), seed=st.integers(0, 99))
-def test_extremes(rows, columns, seed):
-    matrix = np.random.default_rng(seed).integers(-9, 9, (rows, columns))
-    low, high = extremes(matrix)
-    np.testing.assert_array_equal(low, matrix.min(axis=0))
-    np.testing.assert_array_equal(high, matrix.max(axis=0))
 
 
 def test_an_imputer_reads_arrays_as_frames():

@@ -122,6 +122,7 @@ def use(monkeypatch, engine, piece=2**22):
 @example((b"v0,v1\na,b\rc,d\n", {"header": True}), 2**22)
 @example((b"v0,v1\r\na,b\r\nc,d\r\n", {"header": True}), 40)
 @example((b'v0\na\n""\nb\n', {"header": True}), 2**22)
+@example((b"v0,v1\n0,\n,0\n,\n", {"header": True, "missing": ["a"]}), 40)
 @example((b"v0,v1\na\nb,c,d\n", {"header": True}), 2**22)
 @example((b"v0,v1,v2\n,,,more\n,\n", {"header": True}), 2**22)
 def test_every_parser_reads_what_the_standard_library_reads(engine, tmp_path_factory, file, piece):
@@ -152,7 +153,7 @@ def test_many_rows_are_parsed_by_the_engine(engine, quoted, tmp_path, monkeypatc
     monkeypatch.setattr(delimited, "has_parser", lambda: True)
     monkeypatch.setattr(delimited, "PIECE_BYTES", 999)
     monkeypatch.setattr(delimited, "LEAST_BYTES", 0)
-    monkeypatch.setattr(delimited, "_code", None)  # of the standard library
+    monkeypatch.setattr(delimited, "_code_rows", None)  # of the standard library
     found = rj.read(path)
     assert found.domain == expected.domain
     np.testing.assert_array_equal(found.codes, expected.codes)

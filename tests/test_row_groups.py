@@ -42,7 +42,7 @@ def test_pieces_make_up_the_file(path, size, monkeypatch):
     found = [
         np.asarray(frame.columns[0])
         for piece in pieces
-        for frame in file_frames(Source(path, piece), FileOptions(), size, None, None)
+        for frame in file_frames(Source(path, piece), FileOptions(), size)
     ]
     np.testing.assert_array_equal(np.concatenate(found), np.arange(100) % 7)
 

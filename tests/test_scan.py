@@ -179,8 +179,7 @@ def test_packs_of_wider_codes_than_needed_open(tmp_path):
 
 def test_more_distinct_numbers_than_are_kept(tmp_path, monkeypatch):
     # Bins of a sample of 2,000 of 20,000 numbers: shares off by sqrt(.1 * .9 / 2000) = .007.
-    for module in (sightings, rj.records.delimited):
-        monkeypatch.setattr(module, "MOST_DISTINCT", 2000)
+    monkeypatch.setattr(sightings, "MOST_DISTINCT", 2000)
     rng = np.random.default_rng(0)
     values = rng.normal(size=20_000)
     (tmp_path / "a.csv").write_text("a\n" + "\n".join(map(repr, values.tolist())) + "\n")

@@ -25,8 +25,6 @@ from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
 from rejoint.records.discover import (
     CHUNK,
-    DECLARED,
-    Discovered,
     FileOptions,
     encode_part,
     file_frames,
@@ -38,7 +36,7 @@ from rejoint.records.discover import (
     summarize_frames,
 )
 from rejoint.records.empty_cells import MOST_ROWS, sample_rows
-from rejoint.records.encode import Unmatched
+from rejoint.records.encode import Discovered, Unmatched
 from rejoint.records.files import Source
 from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 from rejoint.records.frames import Frame, take_apart
@@ -189,10 +187,11 @@ def scan(
     client = _client(client)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     weights.check_named("A scan")
-    how, rest = split_options(options | {"domain": domain})
+    how, rest, declarations = split_options(options | {"domain": domain})
     partitions, stamp, name = _partitions(client, data, how)
-    if rest["domain"] is None:
-        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+    if rest["domain"] is not None:
+        rest |= declarations
+    else:
         seen = _computed(client, _see, partitions, weights)
         first = find_domain_of_summaries(client.gather(seen), name, declarations)
         most = -(-MOST_ROWS // len(partitions))
@@ -349,22 +348,22 @@ def _see(partition: Any, weights: WeightArguments) -> Any:
     return summarize_frames(iter([take_apart(_plain(partition))]), weights)
 
 
-def _frames(partition: Any, domain: Domain, weights: WeightArguments) -> Iterator[Frame]:
+def _frames(partition: Any, weights: WeightArguments) -> Iterator[Frame]:
     if isinstance(partition, _File):
-        return file_frames(partition.source, partition.how, CHUNK, domain, weights)
+        return file_frames(partition.source, partition.how, CHUNK, weights)
     return iter([take_apart(_plain(partition))])
 
 
 def _sample(partition: Any, weights: WeightArguments, first: Discovered, most: int) -> Codes:
     """Codes of some rows of a partition."""
-    parts = [*sample_parts(_frames(partition, first.domain, weights), first, weights)]
+    parts = [*sample_parts(_frames(partition, weights), first, weights)]
     none = np.empty((0, len(first.domain)), dtype=np.int8)
     return sample_rows(np.concatenate([none, *parts]), most)
 
 
 def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> EncodedPartition:
     domain = rest["domain"]
-    frames = _frames(partition, domain, weights)
+    frames = _frames(partition, weights)
     unmatched, sums = Unmatched(), DesignSums(domain.shape)
     width = code_dtype(max(domain.shape))
     codes, mass = [np.empty((0, len(domain)), dtype=width)], [np.empty(0)]

@@ -17,7 +17,6 @@ from rejoint.records.delimited import (
     numbers_of,
     read_blocks,
     read_rows,
-    typed_columns,
 )
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
@@ -80,7 +79,7 @@ def read_raw(path: str, reader: DataReader, domain: Domain | None = None) -> Raw
         return RawTable(frame.names or (), columns, frozenset(), records)
     dialect = find_dialect(source, how["delimiter"], how["encoding"])
     rows = [row for _, row in read_rows(source, dialect)]
-    found = read_blocks(
+    blocks = read_blocks(
         source,
         dialect,
         header=how["header"],
@@ -88,15 +87,12 @@ def read_raw(path: str, reader: DataReader, domain: Domain | None = None) -> Raw
         wanted=lambda names: check_names(source, names),
         size=None,
     )
-    names, texts, count = next(found)  # which has checked that all rows are as wide
-    header = how["header"] is True
-    every = distinct_names(rows[0]) if header else names
-    body = rows[1:] if header else rows
-    columns = [[row[at] for row in body] for at in range(len(every))]
-    records = None
-    if domain is not None:
-        records = Records.of(typed_columns(names, texts, count, domain), domain=domain)
-    return RawTable(every, columns, empty, records)
+    frame = next(blocks)  # all rows are as wide
+    has_header = how["header"] is True
+    names = distinct_names(rows[0]) if has_header else frame.names or ()
+    columns = [[row[at] for row in rows[has_header:]] for at in range(len(names))]
+    records = None if domain is None else Records.of(frame, domain=domain)
+    return RawTable(names, columns, empty, records)
 
 
 def _cells(column: Any) -> list[Any]:

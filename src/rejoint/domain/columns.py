@@ -1,7 +1,9 @@
 """Read columns of pandas, polars, pyarrow, NumPy or Python as numbers, or as codes into labels."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -20,26 +22,36 @@ class Coded:
 
     `declared` says that the labels were given with the data (a pandas Categorical, a polars
     Enum): their order is meant, and those that never occur are kept. `ordered` says that the
-    order means something.
+    order means something. `is_text` says that the labels are cells of a text file, which are
+    numbers if all of them are.
     """
 
     labels: tuple[Level, ...]
     codes: Codes
     declared: bool = False
     ordered: bool = False
+    is_text: bool = False
 
     def __len__(self) -> int:
         return len(self.codes)
 
+    @property
+    def is_present(self) -> NDArray[np.bool_]:
+        """Which cells have a value."""
+        return self.codes >= 0
+
+    def mapped(self, places: Sequence[int] | NDArray[Any]) -> Codes:
+        """Return the place of the label of each cell; -1 where it is missing."""
+        return np.array([*places, -1], dtype=np.int32)[self.codes]
+
     def take(self, rows: NDArray[np.intp]) -> "Coded":
         """Return some rows; labels that are not declared and not in them are left out."""
-        codes = self.codes[rows]
+        column = replace(self, codes=self.codes[rows])
         if self.declared:
-            return replace(self, codes=codes)
-        used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(self.labels)))
-        place = np.full(len(self.labels) + 1, -1, dtype=np.int32)  # the last is for the code -1
-        place[used] = np.arange(len(used))
-        return replace(self, labels=tuple(self.labels[k] for k in used), codes=place[codes])
+            return column
+        used = np.bincount(column.codes + 1, minlength=len(self.labels) + 1)[1:] > 0
+        labels = tuple(label for label, is_used in zip(self.labels, used, strict=True) if is_used)
+        return replace(column, labels=labels, codes=column.mapped(np.cumsum(used) - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +68,18 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: NDArray[np.intp]) -> "Numbers":
-        """Return some rows."""
-        missing = None if self.missing is None else self.missing[rows]
-        return Numbers(self.values[rows], missing)
+    @property
+    def is_present(self) -> NDArray[np.bool_]:
+        """Which cells have a value."""
+        return np.ones(len(self), dtype=bool) if self.missing is None else ~self.missing
 
     def present(self) -> NDArray[Any]:
         """Return the values that are there."""
         return self.values if self.missing is None else self.values[~self.missing]
+
+    def take(self, rows: NDArray[np.intp]) -> "Numbers":
+        """Return some rows."""
+        return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
 
     def floats(self) -> NDArray[np.float64]:
         """Return the values as float64, NaN where missing."""
@@ -72,34 +88,31 @@ class Numbers:
             values[self.missing] = np.nan
         return values
 
+    def coded(self) -> Coded:
+        """Return codes into the distinct values in order."""
+        values, codes = np.unique(self.values, return_inverse=True)
+        codes = codes if self.missing is None else np.where(self.missing, -1, codes)
+        return Coded(tuple(values.tolist()), codes)
+
 
 Column = Coded | Numbers
 
 
-def column_of_distinct(
-    distinct: Sequence[Any],
-    codes: Codes,
-    name: str,
-    *,
-    declared: bool = False,
-    ordered: bool = False,
-) -> Coded:
+def column_of_distinct(distinct: Sequence[Any], codes: Codes, name: str, **form: bool) -> Coded:
     """Return codes into values of any type as codes into labels; empty values are -1."""
     labels: dict[Level, int] = {}
-    table = np.full(len(distinct) + 1, -1, dtype=np.int32)  # the last entry is for the code -1
+    table = []
     for i, value in enumerate(distinct):
-        if is_missing(value):
-            continue
         try:
-            label = native(value)
+            table.append(-1 if is_missing(value) else labels.setdefault(native(value), len(labels)))
         except (TypeError, UnicodeDecodeError):
             raise label_error(name, int(np.argmax(codes == i)), value) from None
-        table[i] = labels.setdefault(label, len(labels))
-    same = np.array_equal(table[:-1], np.arange(len(distinct)))
-    return Coded(_whole(labels), codes if same else table[codes], declared, ordered)
+    same = table == list(range(len(distinct)))
+    column = Coded(_integers_if_whole(labels), codes, **form)
+    return column if same else replace(column, codes=column.mapped(table))
 
 
-def _whole(labels: Iterable[Level]) -> tuple[Level, ...]:
+def _integers_if_whole(labels: Iterable[Level]) -> tuple[Level, ...]:
     """Return labels with their floats as integers, if all of these are whole."""
     labels = tuple(labels)
     if all(x.is_integer() and abs(x) < EXACT for x in labels if isinstance(x, float)):
@@ -128,68 +141,45 @@ def column_of_array(
 ) -> Column:
     """Read one NumPy column of any dtype; `missing` marks cells that hold nothing."""
     if array.ndim != 1:
-        raise ValueError(
-            f"Variable {cite(name)} must be one column, not an array of "
-            f"{plural(array.ndim, 'axis', 'axes')}."
-        )
+        axes = plural(array.ndim, "axis", "axes")
+        raise ValueError(f"Variable {cite(name)} must be one column, not an array of {axes}.")
     if isinstance(array, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(array)
         missing = hidden if missing is None else missing | hidden
         array = np.asarray(array.data)
-    match array.dtype.kind:
-        case "b":
-            return _of_booleans(array, missing)
-        case "i" | "u":
-            return Numbers(
-                _signed(array), None if missing is None or not missing.any() else missing
-            )
-        case "f":
-            return _of_floats(array, missing)
-        case "O" | "U" | "T" | "S":
-            return column_of_objects(_blanked(array, missing), name)
-        case "M" | "m" if array.dtype.str[3:]:  # with a unit
-            distinct, codes = np.unique(array, return_inverse=True)
-            times = distinct.astype(f"{array.dtype.kind}8[us]").tolist()
-            column = column_of_distinct(times, codes.astype(np.int32), name)
-            return (
-                column if missing is None else replace(column, codes=np.where(missing, -1, codes))
-            )
-    raise _type_error(name, array.dtype)
-
-
-def _of_booleans(array: NDArray[np.bool_], missing: NDArray[np.bool_] | None) -> Coded:
-    codes = array.astype(np.int8)
-    if missing is not None:
-        codes[missing] = -1
-    return Coded((False, True), codes)
-
-
-def _signed(array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
-        return array
-    return array.astype(np.int64, copy=False)
+    missing = None if missing is None or not missing.any() else missing
+    kind = array.dtype.kind
+    if kind in "iu":
+        is_large = kind == "u" and array.size and array.max() > np.iinfo(np.int64).max
+        return Numbers(array if is_large else array.astype(np.int64, copy=False), missing)
+    if kind == "f":
+        return _of_floats(array, missing)
+    if kind in "OUTS":
+        if missing is not None:
+            array = array.astype(object)
+            array[missing] = None
+        return column_of_objects(array.tolist(), name)
+    if kind == "b":
+        column = Coded((False, True), array.astype(np.int8))
+    elif kind in "mM" and array.dtype.str[3:]:  # with a unit
+        distinct, codes = np.unique(array, return_inverse=True)
+        times = distinct.astype(f"{kind}8[us]").tolist()
+        column = column_of_distinct(times, codes.astype(np.int32), name)
+    else:
+        raise _type_error(name, array.dtype)
+    return column if missing is None else replace(column, codes=np.where(missing, -1, column.codes))
 
 
 def _of_floats(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> Numbers:
     if array.dtype.itemsize > 8:
         array = array.astype(np.float64)
     nan = np.isnan(array)
-    gone: NDArray[np.bool_] | None = None
     empty = nan if missing is None else nan | missing
     if empty.any():
-        gone = empty
-        array = np.where(gone, array.dtype.type(0), array)
+        array = np.where(empty, array.dtype.type(0), array)
     with np.errstate(invalid="ignore", over="ignore"):  # float16 has no number as large as EXACT
         whole = bool(np.all((np.rint(array) == array) & (np.abs(array) < EXACT)))
-    return Numbers(array.astype(np.int64) if whole else array, gone)
-
-
-def _blanked(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> list[Any]:
-    if missing is not None and missing.any():
-        array = array.astype(object)
-        array[missing] = None
-    objects: list[Any] = array.tolist()
-    return objects
+    return Numbers(array.astype(np.int64) if whole else array, empty if empty.any() else None)
 
 
 def column_of_objects(values: Sequence[Any], name: str) -> Column:
@@ -197,19 +187,26 @@ def column_of_objects(values: Sequence[Any], name: str) -> Column:
     try:
         places: dict[Any, int] = dict.fromkeys(values, 0)
     except TypeError:
-        row = next(i for i, v in enumerate(values) if not _hashable(v))
+        row = next(i for i, value in enumerate(values) if not _is_hashable(value))
         raise label_error(name, row, values[row]) from None
-    distinct = list(places)
-    for i, value in enumerate(distinct):
+    for i, value in enumerate(places):
         places[value] = i
     codes = np.fromiter(map(places.__getitem__, values), np.int32, len(values))
-    return numbers_if_all(column_of_distinct(distinct, codes, name))
+    return numbers_if_all(column_of_distinct(list(places), codes, name))
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def numbers_if_all(column: Coded) -> Column:
     """Return `Numbers` if every label is a number (not all booleans) that an array can hold."""
     labels = column.labels
-    if not labels or not all(isinstance(x, (int, float)) for x in labels):
+    if not all(isinstance(x, (int, float)) for x in labels):
         return column
     if all(isinstance(x, bool) for x in labels):
         return column
@@ -219,12 +216,55 @@ def numbers_if_all(column: Coded) -> Column:
     return column_of_array(values[column.codes], "", column.codes < 0)
 
 
-def _hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,99})")
+_DIGITS_OF_AN_INTEGER = 19  # of 64 bits; an array cannot hold more
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
+_REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
+
+
+def numbers_of(texts: Sequence[str]) -> list[Level] | None:
+    """Return all texts as numbers, None if one is not a number: ``007`` is a name, not seven.
+
+    Examples
+    --------
+    Commas are decimal marks if some of them cannot separate thousands. Whole numbers are exact,
+    however long.
+
+    >>> numbers_of(["1", "-2"]), numbers_of(["1.5", "2"]), numbers_of(["007"])
+    ([1, -2], [1.5, 2.0], None)
+    >>> numbers_of(["1,5", "2,250"]), numbers_of(["1,250"])
+    ([1.5, 2.25], None)
+    >>> numbers_of(["1234567890123456789", "1234567890123456788"])
+    [1234567890123456789, 1234567890123456788]
+    """
+    if all(map(_WHOLE.fullmatch, texts)):
+        whole: list[Level] = [int(text) for text in texts]
+        fit = all(len(text) <= _DIGITS_OF_AN_INTEGER for text in texts)
+        return whole if fit else _floats(texts) or whole
+    if all(map(_REAL.fullmatch, texts)):
+        return _floats(texts)
+    points = [text.replace(",", ".") for text in texts]
+    if any(map(_DECIMAL_COMMA.fullmatch, texts)) and all(map(_REAL.fullmatch, points)):
+        return _floats(points) if all("." not in text for text in texts) else None
+    return None
+
+
+def _floats(texts: Sequence[str]) -> list[Level] | None:
+    """Return texts as floats; None if one is too large or two whole numbers would become one."""
+    numbers = [float(text) for text in texts]
+    pairs = zip(texts, numbers, strict=True)
+    large = {int(t): x for t, x in pairs if EXACT < abs(x) < np.inf and _WHOLE.fullmatch(t)}
+    is_exact = all(map(isfinite, numbers)) and len(set(large.values())) == len(large)
+    return list(numbers) if is_exact else None
+
+
+def parse_numbers(column: Column, name: str = "") -> Column:
+    """Return cells of a text file as numbers if all are; other columns as they are."""
+    if not isinstance(column, Coded) or not column.is_text:
+        return column
+    numbers = numbers_of([str(label) for label in column.labels])
+    labels = column.labels if numbers is None else numbers
+    return numbers_if_all(column_of_distinct(labels, column.codes, name))
 
 
 def check_column(column: object, name: object) -> None:
@@ -243,13 +283,10 @@ def read_column(column: Any, name: str = "") -> Column:
         return column
     if isinstance(column, np.ndarray):
         return column_of_array(column, name)
-    match type(column).__module__.partition(".")[0]:
-        case "pandas":
-            return _of_pandas(column, name)
-        case "polars":
-            return _of_series(column, name)
-        case "pyarrow":
-            return _of_arrow(column, name)
+    readers = {"pandas": _of_pandas, "polars": _of_series, "pyarrow": _of_arrow}
+    reader = readers.get(type(column).__module__.partition(".")[0])
+    if reader is not None:
+        return reader(column, name)
     check_column(column, name)
     if hasattr(column, "__array__"):
         return column_of_array(np.asarray(column), name)
@@ -263,9 +300,9 @@ def _of_pandas(column: Any, name: str) -> Column:
     column = pd.Series(column)  # an Index or an extension array too
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        labels, codes, ordered = dtype.categories, column.cat.codes.to_numpy(), bool(dtype.ordered)
+        labels, form = dtype.categories, {"declared": True, "ordered": bool(dtype.ordered)}
         labels = labels.astype(str) if isinstance(labels, pd.IntervalIndex) else labels
-        return column_of_distinct(labels.tolist(), codes, name, declared=True, ordered=ordered)
+        return column_of_distinct(labels.tolist(), column.cat.codes.to_numpy(), name, **form)
     if isinstance(dtype, pd.PeriodDtype):
         column = column.dt.to_timestamp()
     elif isinstance(dtype, pd.SparseDtype):
@@ -277,6 +314,29 @@ def _of_pandas(column: Any, name: str) -> Column:
             return column_of_objects(column.tolist(), name)
         return numbers_if_all(column_of_distinct(distinct.tolist(), codes, name))
     return _of_series(column, name)
+
+
+def _of_arrow(column: Any, name: str) -> Column:
+    """Read what narwhals has no word for: dictionaries, run ends, identifiers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    kind = column.type
+    if str(kind) == "extension<arrow.uuid>":
+        cells = column.to_pylist()
+        return column_of_objects([None if cell is None else str(cell) for cell in cells], name)
+    declared = pa.types.is_dictionary(kind)
+    if str(kind) in ("string", "large_string", "string_view"):
+        column = column.dictionary_encode()
+    if pa.types.is_dictionary(column.type):
+        codes = column.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+        form = {"declared": declared, "ordered": declared and bool(kind.ordered)}
+        return column_of_distinct(column.dictionary.to_pylist(), codes, name, **form)
+    return _of_series(pa.chunked_array([column]), name)
 
 
 def _of_series(column: Any, name: str) -> Column:
@@ -305,44 +365,3 @@ def _of_series(column: Any, name: str) -> Column:
     if dtype.is_nested():
         raise _type_error(name, dtype)
     return column_of_objects(series.to_list(), name)
-
-
-def _of_arrow(column: Any, name: str) -> Column:
-    import pyarrow as pa
-
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    kind, is_ = column.type, pa.types
-    if is_.is_run_end_encoded(kind):
-        import pyarrow.compute as pc  # no part of pyarrow until imported
-
-        column = pc.run_end_decode(column)
-        kind = column.type
-    declared = is_.is_dictionary(kind)
-    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
-        column = column.dictionary_encode()
-    if is_.is_dictionary(column.type):
-        codes = column.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
-        labels = column.dictionary.to_pylist()
-        ordered = declared and bool(kind.ordered)
-        return column_of_distinct(labels, codes, name, declared=declared, ordered=ordered)
-    if is_.is_decimal(kind):
-        column = column.cast(pa.float64())
-    if is_.is_boolean(kind) or is_.is_integer(kind) or is_.is_floating(column.type):
-        gone = column.is_null().to_numpy(zero_copy_only=False)
-        blank = pa.scalar(False if is_.is_boolean(kind) else 0).cast(column.type)
-        return column_of_array(column.fill_null(blank).to_numpy(zero_copy_only=False), name, gone)
-    if str(kind) == "extension<arrow.uuid>":
-        cells = column.to_pylist()
-        return column_of_objects([None if cell is None else str(cell) for cell in cells], name)
-    if is_.is_timestamp(kind) and kind.tz is not None:
-        import pyarrow.compute as pc
-
-        column = pc.local_timestamp(column)  # what clocks showed
-    elif is_.is_date32(kind):
-        column = column.cast(pa.timestamp("s"))
-    if is_.is_date(kind) or is_.is_timestamp(kind) or is_.is_duration(kind):
-        return column_of_array(column.to_numpy(zero_copy_only=False), name)
-    if is_.is_null(kind) or is_.is_time(kind) or "binary" in str(kind):  # of any width
-        return column_of_objects(column.to_pylist(), name)
-    raise _type_error(name, kind)

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Sequence
 
-import numpy as np
-
 from rejoint.domain.columns import Coded, Column, Numbers
 from rejoint.domain.labels import Level
 
@@ -81,21 +79,8 @@ def date_part(label: Level, part: str) -> int | None:
 
 
 def date_parts(column: Column, part: str) -> Coded:
-    """Return a column with dates as their year or month; other labels stay as they are.
-
-    Examples
-    --------
-    >>> date_parts(Coded(("2020-01-31", "2020-02-01", 2021), np.array([0, 1, 2, -1])), "year")
-    Coded(labels=(2020, 2021), codes=array([ 0,  0,  1, -1], dtype=int32), declared=False, \
-ordered=False)
-    """
-    if isinstance(column, Numbers):
-        values, codes = np.unique(column.values, return_inverse=True)
-        codes = codes if column.missing is None else np.where(column.missing, -1, codes)
-        column = Coded(tuple(values.tolist()), codes)
-    parts: dict[Level, int] = {}
-    table = np.full(len(column.labels) + 1, -1, dtype=np.int32)  # the last is for the code -1
-    for n, label in enumerate(column.labels):
-        found = date_part(label, part)
-        table[n] = parts.setdefault(label if found is None else found, len(parts))
-    return Coded(tuple(parts), table[column.codes])
+    """Return a column with dates as their year or month; other labels stay as they are."""
+    coded = column.coded() if isinstance(column, Numbers) else column
+    parts = [date_part(label, part) or label for label in coded.labels]
+    places: dict[Level, int] = {label: n for n, label in enumerate(dict.fromkeys(parts))}
+    return Coded(tuple(places), coded.mapped([places[label] for label in parts]))

@@ -1,6 +1,7 @@
 """Domain: the variables of a problem in order, and where names and levels lie in it."""
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,12 +60,17 @@ class Domain:
                 "A domain is made of a dict from names to levels, such as {'a': ['x', 'y'], 'b': "
                 f"3}}; got {type(levels).__name__}."
             )
-        return cls(
-            tuple(
-                Variable(str(name), tuple(range(of)) if isinstance(of, int) else _listed(name, of))
-                for name, of in levels.items()
-            )
-        )
+        variables = []
+        for name, own in levels.items():
+            if isinstance(own, int):
+                own = range(own)
+            elif isinstance(own, (str, bytes)) or not isinstance(own, Iterable):
+                raise TypeError(
+                    f"Variable {cite(str(name))}: levels must be a list of labels or their number, "
+                    f"not {cite(own)}"
+                )
+            variables.append(Variable(str(name), tuple(own)))
+        return cls(tuple(variables))
 
     @classmethod
     def of_shape(cls, shape: Sequence[int]) -> "Domain":
@@ -135,9 +141,8 @@ class Domain:
         try:
             return self._positions[str(name)]
         except KeyError:
-            raise KeyError(
-                f"No variable {cite(name)} among {show(self.names)}.{nearest(name, self.names)}"
-            ) from None
+            near = nearest(name, self.names)
+            raise KeyError(f"No variable {cite(name)} among {show(self.names)}.{near}") from None
 
     def indices(self, names: str | Iterable[Hashable]) -> tuple[int, ...]:
         """Return the positions of several variables; a text is taken as one name.
@@ -194,10 +199,7 @@ def refuse_duplicates(names: Iterable[str]) -> None:
     ValueError: Two or more variables are called 'a': each needs its own name (names are \
 compared as text).
     """
-    seen: dict[str, int] = {}
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-    twice = [name for name, times in seen.items() if times > 1]
+    twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(
             f"Two or more variables are called {show(twice)}: "
@@ -205,55 +207,34 @@ compared as text).
         )
 
 
-def _listed(name: object, levels: Any) -> tuple[Level, ...]:
-    if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
-        raise TypeError(
-            f"Variable {cite(str(name))}: levels must be a list of labels or their number, "
-            f"not {cite(levels)}"
-        )
-    return tuple(levels)
-
-
 def _variable_to_json(variable: Variable) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "name": variable.name,
-        "kind": variable.kind,
-        "levels": [_level_to_json(level) for level in variable.levels],
-    }
+    plain: dict[str, Any] = {"name": variable.name, "kind": variable.kind}
+    plain["levels"] = [_level_to_json(level) for level in variable.levels]
     if variable.representatives is not None:
         plain["representatives"] = list(variable.representatives)
     if variable.contents is not None:
-        plain["contents"] = [[_plain_pair(pair) for pair in each] for each in variable.contents]
+        plain["contents"] = [[[*map(_plain, x)] for x in pairs] for pairs in variable.contents]
     if variable.empty is not None:
         levels = [_level_to_json(level) for level in variable.empty.levels]
         plain["empty"] = {"parent": variable.empty.parent, "levels": levels}
     return plain
 
 
-def _plain_pair(pair: tuple[float, float]) -> list[float]:
-    """A value and its weight, whole numbers without a decimal point."""
-    return [int(x) if x.is_integer() and abs(x) < 2**53 else x for x in pair]
+def _plain(number: float) -> float:
+    """Return whole numbers without a decimal point."""
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
 def _variable_from_json(plain: Mapping[str, Any]) -> Variable:
-    stand_ins = plain.get("representatives")
-    return Variable(
-        plain["name"],
-        tuple(_level_from_json(level) for level in plain["levels"]),
-        plain["kind"],
-        None if stand_ins is None else tuple(stand_ins),
-        plain.get("contents"),
-        _empty_from_json(plain.get("empty")),
-    )
-
-
-def _empty_from_json(plain: Mapping[str, Any] | None) -> EmptyCells | None:
-    if plain is None:
-        return None
-    parent = plain["parent"]
-    if not (parent is None or isinstance(parent, str)):
-        raise TypeError(f"the parent {cite(parent)} is not a name")
-    return EmptyCells(parent, tuple(_level_from_json(level) for level in plain["levels"]))
+    stand_ins, empty = plain.get("representatives"), plain.get("empty")
+    if empty is not None:
+        parent = empty["parent"]
+        if not (parent is None or isinstance(parent, str)):
+            raise TypeError(f"the parent {cite(parent)} is not a name")
+        empty = EmptyCells(parent, tuple(map(_level_from_json, empty["levels"])))
+    levels = tuple(map(_level_from_json, plain["levels"]))
+    stand_ins = None if stand_ins is None else tuple(stand_ins)
+    return Variable(plain["name"], levels, plain["kind"], stand_ins, plain.get("contents"), empty)
 
 
 def _level_to_json(level: Level) -> Any:
@@ -287,13 +268,10 @@ def positions(domain: Domain, names: str | Iterable[Hashable]) -> tuple[int, ...
     ValueError: Variable 'b' is requested twice: name each variable once.
     """
     asked = domain.indices(names)
-    seen: set[int] = set()
-    for n in asked:
-        if n in seen:
-            raise ValueError(
-                f"Variable {cite(domain.names[n])} is requested twice: name each variable once."
-            )
-        seen.add(n)
+    for n, times in Counter(asked).items():
+        if times > 1:
+            name = cite(domain.names[n])
+            raise ValueError(f"Variable {name} is requested twice: name each variable once.")
     return asked
 
 

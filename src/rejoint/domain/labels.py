@@ -67,15 +67,14 @@ def _number(value: float) -> str:
 
 def bins_of_edges(edges: Floats) -> tuple[Bin, ...]:
     """Return the bins between increasing edges; the last one holds its right edge."""
-    ends = [float(e) for e in edges]
-    last = len(ends) - 2
-    return tuple(Bin(ends[i], ends[i + 1], i == last) for i in range(last + 1))
+    last = float(edges[-1])
+    return tuple(Bin(left, right, right == last) for left, right in pairwise(edges.tolist()))
 
 
 def bin_codes(bins: tuple[Bin, ...], values: Floats) -> NDArray[np.intp]:
     """Return the bin of each value: -1 where it is NaN, -2 where no bin holds it."""
-    edges = [b.left for b in bins] + [bins[-1].right]
-    codes = place_among(np.array(edges), values)
+    edges = np.array([b.left for b in bins] + [bins[-1].right])
+    codes = place_among(edges, values)
     if bins[-1].closed_right:
         codes[values == edges[-1]] = len(bins) - 1
     codes[(codes < 0) | (codes >= len(bins))] = -2
@@ -113,7 +112,8 @@ def quantile_edges(values: Floats, count: int, weight: Floats | None = None) -> 
     targets = np.arange(1, count) / count
     after = np.clip(np.searchsorted(below, targets), 1, len(distinct) - 1)
     nearest = np.where(targets - below[after - 1] <= below[after] - targets, after - 1, after)
-    cuts = [_roundest(distinct[i - 1], distinct[i]) for i in np.unique(nearest[nearest > 0])]
+    chosen = [i for i in np.unique(nearest[nearest > 0]) if distinct[i] < np.inf]
+    cuts = [_roundest(distinct[i - 1], distinct[i]) for i in chosen]
     return np.array([-np.inf, *cuts, np.inf])
 
 
@@ -146,12 +146,11 @@ def representatives(
     distinct, where = np.unique(values[finite], return_inverse=True)
     share = np.bincount(where, None if weight is None else weight[finite], len(distinct))
     codes = bin_codes(bins, distinct)
-    distinct, share, codes = distinct[codes >= 0], share[codes >= 0], codes[codes >= 0]
-    mass = np.bincount(codes, weights=share, minlength=len(bins))
-    total = np.bincount(codes, weights=share * distinct, minlength=len(bins))
-    return tuple(
-        float(t / m) if m > 0 else middle(b) for b, m, t in zip(bins, mass, total, strict=True)
-    )
+    inside = codes >= 0
+    mass = np.bincount(codes[inside], share[inside], len(bins))
+    total = np.bincount(codes[inside], (share * distinct)[inside], len(bins))
+    groups = zip(bins, mass.tolist(), total.tolist(), strict=True)
+    return tuple(t / m if m > 0 else middle(b) for b, m, t in groups)
 
 
 #: Scaled weights are multiples of this, so that their sums are exact in any order, and the same
@@ -208,16 +207,26 @@ def values_within(bins: tuple[Bin, ...], values: Floats, weight: Floats | None =
 def _thinned(ordered: Floats, mass: Floats) -> tuple[tuple[float, float], ...]:
     """Return values in order once each with their weights; of neighbors in rank the middle one."""
     distinct, first = np.unique(ordered, return_index=True)
-    total = np.add.reduceat(mass, first)
+    total = np.add.reduceat(mass, first)[None]
     if len(distinct) > MOST_CONTENTS:
-        middles = np.cumsum(total) - total / 2
-        group = np.floor(middles / total.sum() * MOST_CONTENTS)
-        starts = np.flatnonzero(np.diff(group, prepend=-1.0))
-        joint = np.add.reduceat(total, starts)
-        halves = np.cumsum(joint) - joint / 2
-        chosen = np.clip(np.searchsorted(np.cumsum(total), halves), starts, len(distinct) - 1)
-        distinct, total = distinct[chosen], joint
-    return tuple(zip(distinct.tolist(), total.tolist(), strict=True))
+        distinct, total = join_neighbors(distinct, total, MOST_CONTENTS)
+    return tuple(zip(distinct.tolist(), total[0].tolist(), strict=True))
+
+
+def join_neighbors(
+    distinct: NDArray[Any], counts: Floats, most: int
+) -> tuple[NDArray[Any], Floats]:
+    """Return at most that many of some values in order, of neighbors in rank the middle one.
+
+    The last row of the counts is the weight that makes the rank.
+    """
+    mass = np.maximum(counts[-1], 1e-300)  # of numbers without weight too
+    middles = np.cumsum(mass) - mass / 2
+    starts = np.flatnonzero(np.diff(np.floor(middles / mass.sum() * most), prepend=-1.0))
+    joint = np.add.reduceat(counts, starts, axis=1)
+    halves = np.cumsum(joint[-1]) - joint[-1] / 2
+    chosen = np.clip(np.searchsorted(np.cumsum(mass), halves), starts, len(distinct) - 1)
+    return distinct[chosen], joint
 
 
 def middle(interval: Bin) -> float:
@@ -316,28 +325,25 @@ def label_array(levels: tuple[Level, ...]) -> NDArray[Any]:
 
 def checked_levels(name: str, levels: Iterable[object]) -> tuple[Level, ...]:
     """Return labels as plain Python, or say what is wrong with them."""
+    what = f"Variable {cite(name)}"
     if isinstance(levels, (str, bytes)):
-        raise TypeError(
-            f"Variable {cite(name)}: levels must be a list, not the text {cite(levels)}."
-        )
+        raise TypeError(f"{what}: levels must be a list, not the text {cite(levels)}.")
     labels: dict[Level, None] = {}
     for level in levels:
         if is_missing(level):
-            raise ValueError(
-                f"Variable {cite(name)}: {cite(level)} means missing and cannot be a level; leave "
-                "it out."
-            )
+            no = "means missing and cannot be a level; leave it out"
+            raise ValueError(f"{what}: {cite(level)} {no}.")
         try:
             label = native(level)
         except TypeError as error:
-            raise LabelError(f"Variable {cite(name)}: level {error}.") from None
+            raise LabelError(f"{what}: level {error}.") from None
         if isinstance(label, str):
-            check_text(label, f"Variable {cite(name)}: level")
+            check_text(label, f"{what}: level")
         if label in labels:
-            raise ValueError(f"Variable {cite(name)}: level {cite(label)} appears twice.")
+            raise ValueError(f"{what}: level {cite(label)} appears twice.")
         labels[label] = None
     if not labels:
-        raise ValueError(f"Variable {cite(name)} has no levels: it needs at least one.")
+        raise ValueError(f"{what} has no levels: it needs at least one.")
     return tuple(labels)
 
 
@@ -345,32 +351,26 @@ def checked_representatives(
     name: str, levels: tuple[Level, ...], kind: str, stand_ins: Iterable[float] | None
 ) -> tuple[float, ...] | None:
     """Return the number that stands for each bin, None if the levels are not bins."""
+    what = f"Variable {cite(name)}"
     if kind not in ("nominal", "ordinal", "binned", "year", "month"):
-        raise ValueError(
-            f"Variable {cite(name)}: kind must be 'nominal', 'ordinal', 'binned', or 'year' or "
-            f"'month' of dates, not {cite(kind)}."
-        )
+        kinds = "'nominal', 'ordinal', 'binned', or 'year' or 'month' of dates"
+        raise ValueError(f"{what}: kind must be {kinds}, not {cite(kind)}.")
     if kind != "binned":
         if stand_ins is not None:
-            raise ValueError(
-                f"Variable {cite(name)} is {kind}: only binned ones have representatives."
-            )
+            raise ValueError(f"{what} is {kind}: only binned ones have representatives.")
         return None
     bins = [level for level in levels if isinstance(level, Bin)]
     joined = all(a.right == b.left and not a.closed_right for a, b in pairwise(bins))
-    rising = all(b.left < b.right for b in bins)
-    if len(bins) < len(levels) or not joined or not rising:
+    if len(bins) < len(levels) or not joined or not all(b.left < b.right for b in bins):
         raise ValueError(
-            f"Variable {cite(name)}: the levels of a binned variable must be adjoining bins in "
-            f"increasing order, not {show(levels)}."
+            f"{what}: the levels of a binned variable must be adjoining bins in increasing order, "
+            f"not {show(levels)}."
         )
-    if stand_ins is None:
-        return tuple(middle(b) for b in bins)
-    numbers = tuple(float(x) for x in stand_ins)
+    numbers = tuple(map(middle, bins) if stand_ins is None else map(float, stand_ins))
     if len(numbers) != len(bins) or not np.isfinite(numbers).all():
         raise ValueError(
-            f"Variable {cite(name)} has {plural(len(bins), 'bin')}: it needs one finite "
-            f"representative for each, not {numbers}."
+            f"{what} has {plural(len(bins), 'bin')}: it needs one finite representative for each, "
+            f"not {numbers}."
         )
     return numbers
 
@@ -381,19 +381,19 @@ def checked_contents(
     """Return the values of each bin with their weights, or say what is wrong with them."""
     if contents is None:
         return None
-    found = tuple(tuple((float(value), float(mass)) for value, mass in each) for each in contents)
-    bins = [level for level in levels if isinstance(level, Bin)]
-    if kind != "binned" or len(found) != len(bins):
+    what = f"Variable {cite(name)}"
+    checked = tuple(tuple((float(x), float(mass)) for x, mass in pairs) for pairs in contents)
+    if kind != "binned" or len(checked) != len(levels):
+        count = sum(isinstance(level, Bin) for level in levels)
         raise ValueError(
-            f"Variable {cite(name)}: contents are values in each of its bins, "
-            f"{plural(len(bins), 'list')} of pairs (value, weight); got {len(found)} for a {kind} "
-            "variable."
+            f"{what}: contents are values in each of its bins, {plural(count, 'list')} of pairs "
+            f"(value, weight); got {len(checked)} for a {kind} variable."
         )
-    for interval, each in zip(bins, found, strict=True):
-        rising = all(a < b for (a, _), (b, _) in pairwise(each))
-        if not each or not rising or not all(0 < mass < math.inf for _, mass in each):
+    for interval, pairs in zip(levels, checked, strict=True):
+        is_rising = all(a < b for (a, _), (b, _) in pairwise(pairs))
+        if not pairs or not is_rising or not all(0 < mass < math.inf for _, mass in pairs):
             raise ValueError(
-                f"Variable {cite(name)}, bin {interval}: contents must be increasing values with "
-                f"weights above zero, not {each}."
+                f"{what}, bin {interval}: contents must be increasing values with weights above "
+                f"zero, not {pairs}."
             )
-    return found
+    return checked

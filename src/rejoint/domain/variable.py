@@ -7,7 +7,16 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Coded, Codes, Column, Numbers, read_column
+from rejoint.domain.columns import (
+    Coded,
+    Codes,
+    Column,
+    Numbers,
+    column_of_distinct,
+    numbers_if_all,
+    numbers_of,
+    read_column,
+)
 from rejoint.domain.dates import DATE_PARTS, date_parts
 from rejoint.domain.labels import (
     Bin,
@@ -41,13 +50,13 @@ class Unknown(NamedTuple):
     row: int
     are_more: bool = False
 
-    def joined(self, later: "Unknown", rows: int) -> "Unknown":
-        """Return this and what a later part has, which begins after ``rows`` rows."""
+    def joined(self, later: "Unknown") -> "Unknown":
+        """Return this and what a later part has."""
         labels, are_more = self.labels, self.are_more or later.are_more
         if not are_more:
             labels = tuple(dict.fromkeys((*labels, *later.labels)))
             are_more = len(labels) > MOST_UNKNOWN
-        cells, row = self.cells + later.cells, min(self.row, rows + later.row)
+        cells, row = self.cells + later.cells, min(self.row, later.row)
         return Unknown(labels[:MOST_UNKNOWN], cells, row, are_more)
 
 
@@ -84,21 +93,36 @@ def encode_column(
 ) -> tuple[Codes, Unknown | None]:
     """Return the code of each cell, -1 where it is missing, and what was unknown."""
     levels = variable.levels
+    if isinstance(column, Coded) and column.is_text:
+        column = _parse_levels(variable, column)
     if variable.kind in DATE_PARTS:
         column = date_parts(column, variable.kind)
     if isinstance(column, Coded):
-        found = _of_labels(levels, variable._codes, column)
+        codes = column.mapped([code_of(levels, variable._codes, x) for x in column.labels])
     elif isinstance(levels[0], Bin):
         bins = tuple(level for level in levels if isinstance(level, Bin))
-        found = bin_codes(bins, column.floats())
+        codes = bin_codes(bins, column.floats())
     else:
-        found = _of_numbers(variable._codes, column)
-    strange = found == -2
-    unknown = _unknown(column, strange) if strange.any() else None
-    dtype = code_dtype(len(levels))
-    if unknown is not None:
-        found = np.where(strange, unknown_code, found)
-    return found.astype(dtype, copy=False), unknown
+        codes = _codes_of_numbers(variable._codes, column)
+    strange, unknown = codes == -2, None
+    if strange.any():
+        unknown = _unknown(column, strange)
+        codes = np.where(strange, unknown_code, codes)
+    return codes.astype(code_dtype(len(levels)), copy=False), unknown
+
+
+def _parse_levels(variable: "Variable", column: Coded) -> Column:
+    """Return cells of a text file as labels of the type of the variable's levels."""
+    texts = [str(label) for label in column.labels]
+    levels: dict[str, Level] = {str(level): level for level in variable.levels}
+    levels |= {str(x).lower(): x for x in variable.levels if isinstance(x, bool)}
+    if variable.kind == "binned" or not all(isinstance(x, str | bool) for x in variable.levels):
+        empty = None if variable.empty is None else str(variable.levels[-1])
+        others = [text for text in texts if text != empty]
+        numbers = numbers_of(others)
+        levels = levels if numbers is None else dict(zip(others, numbers, strict=True))
+    labels = [levels.get(text, text) for text in texts]
+    return numbers_if_all(column_of_distinct(labels, column.codes, variable.name))
 
 
 def code_of(levels: tuple[Level, ...], codes: Mapping[Level, int], label: Level) -> int:
@@ -111,41 +135,31 @@ def code_of(levels: tuple[Level, ...], codes: Mapping[Level, int], label: Level)
     return next((i for i, x in enumerate(levels) if isinstance(x, Bin) and label in x), -2)
 
 
-def _of_labels(levels: tuple[Level, ...], codes: Mapping[Level, int], column: Coded) -> Codes:
-    # One entry for each distinct label and a last one that the code -1 picks.
-    table = np.full(len(column.labels) + 1, -1, dtype=np.int32)
-    table[:-1] = [code_of(levels, codes, label) for label in column.labels]
-    return table[column.codes]
-
-
-def _of_numbers(codes: Mapping[Level, int], column: Numbers) -> Codes:
+def _codes_of_numbers(codes: Mapping[Level, int], column: Numbers) -> Codes:
+    """Return the code of each number, -2 where it is no level."""
     values = column.values
-    known = [(_exactly(level, values.dtype), code) for level, code in codes.items()]
-    pairs = sorted((target, code) for target, code in known if target is not None)
-    found: Codes = np.full(len(values), -2, dtype=np.int32)
-    if pairs and len(values):
-        targets = np.array([t for t, _ in pairs], dtype=values.dtype)
-        places = np.array([c for _, c in pairs], dtype=np.int32)
-        found = _look_up(targets, places, values)
+    pairs = [(_as_value(level, values.dtype), code) for level, code in codes.items()]
+    pairs = sorted((target, code) for target, code in pairs if target is not None)
+    if not pairs or not len(values):
+        result: Codes = np.full(len(values), -2, dtype=np.int32)
+    else:
+        targets = np.array([target for target, _ in pairs], dtype=values.dtype)
+        places = np.array([code for _, code in pairs], dtype=np.int32)
+        low, high = targets[0].item(), targets[-1].item()
+        if values.dtype == np.int64 and -_SPAN < low <= high < _SPAN:
+            # Two extra entries at the ends catch everything outside.
+            table = np.full(high - low + 3, -2, dtype=np.int32)
+            table[targets - low + 1] = places
+            result = table[np.clip(values, low - 1, high + 1) - (low - 1)]
+        else:
+            at = place_among(targets, values)
+            result = np.where((at >= 0) & (targets[at] == values), places[at], -2)
     if column.missing is not None:
-        found[column.missing] = -1
-    return found
+        result[column.missing] = -1
+    return result
 
 
-def _look_up(targets: NDArray[Any], places: NDArray[np.int32], values: NDArray[Any]) -> Codes:
-    """Return the place of each value among sorted targets, -2 where it is none of them."""
-    low, high = targets[0].item(), targets[-1].item()
-    if values.dtype == np.int64 and -_SPAN < low <= high < _SPAN:
-        # Two extra entries at the ends catch everything outside.
-        table = np.full(high - low + 3, -2, dtype=np.int32)
-        table[targets - low + 1] = places
-        found: Codes = table[np.clip(values, low - 1, high + 1) - (low - 1)]
-        return found
-    at = place_among(targets, values)
-    return np.where((at >= 0) & (targets[at] == values), places[at], -2)
-
-
-def _exactly(level: Level, dtype: np.dtype[Any]) -> int | float | None:
+def _as_value(level: Level, dtype: np.dtype[Any]) -> int | float | None:
     """Return a level as a value that a column of this dtype can hold, None if it cannot."""
     if not isinstance(level, (int, float)):
         return None
@@ -159,19 +173,15 @@ def _exactly(level: Level, dtype: np.dtype[Any]) -> int | float | None:
         return near if near == level or (dtype.itemsize < 8 and np.isfinite(near)) else None
     if isinstance(level, float) and not level.is_integer():
         return None  # infinities too
-    whole, bounds = int(level), np.iinfo(dtype)
-    return whole if bounds.min <= whole <= bounds.max else None
+    bounds = np.iinfo(dtype)
+    return int(level) if bounds.min <= level <= bounds.max else None
 
 
 def _unknown(column: Column, strange: NDArray[np.bool_]) -> Unknown:
-    row = int(np.argmax(strange))
-    if isinstance(column, Coded):
-        seen, first = np.unique(column.codes[strange], return_index=True)
-        labels = tuple(column.labels[i] for i in seen[np.argsort(first)])
-    else:
-        distinct, first = np.unique(column.values[strange], return_index=True)
-        labels = tuple(distinct[np.argsort(first)].tolist())
-    return Unknown(labels, int(strange.sum()), row)
+    coded = column if isinstance(column, Coded) else column.coded()
+    distinct, first = np.unique(coded.codes[strange], return_index=True)
+    labels = tuple(coded.labels[i] for i in distinct[np.argsort(first)])
+    return Unknown(labels, int(strange.sum()), int(np.argmax(strange)))
 
 
 class EmptyCells(NamedTuple):
@@ -258,14 +268,13 @@ class Variable:
         values = levels if self.empty is None else levels[:-1]
         if not values:
             raise ValueError(f"Variable {cite(self.name)} needs a level besides {cite(levels[0])}.")
-        stand_ins = checked_representatives(self.name, values, kind, self.representatives)
-        object.__setattr__(self, "name", str(self.name))
-        object.__setattr__(self, "levels", levels)
-        object.__setattr__(self, "kind", kind)
-        object.__setattr__(self, "representatives", stand_ins)
+        checked: dict[str, Any] = {"name": str(self.name), "levels": levels, "kind": kind}
+        numbers = checked_representatives(self.name, values, kind, self.representatives)
         contents = checked_contents(self.name, values, kind, self.contents)
-        object.__setattr__(self, "contents", contents)
-        object.__setattr__(self, "_codes", {level: i for i, level in enumerate(levels)})
+        checked |= {"representatives": numbers, "contents": contents}
+        checked["_codes"] = {level: i for i, level in enumerate(levels)}
+        for key, value in checked.items():
+            object.__setattr__(self, key, value)
 
     def __len__(self) -> int:
         """Return the number of levels."""
@@ -356,10 +365,8 @@ Domain or leave the cell empty.
         codes = np.asarray(codes, dtype=None if np.size(codes) else np.intp)
         if codes.size and not (codes.min() >= -1 and codes.max() < len(self)):
             bad = codes[(codes < -1) | (codes >= len(self))].flat[0]
-            raise ValueError(
-                f"Variable {cite(self.name)}: code {bad} is not among 0..{len(self) - 1} "
-                "(-1 is missing)."
-            )
+            levels = f"0..{len(self) - 1} (-1 is missing)"
+            raise ValueError(f"Variable {cite(self.name)}: code {bad} is not among {levels}.")
         labels = label_array(self.levels)
         absent = codes < 0
         filled: NDArray[Any] = (labels.astype(object) if absent.any() else labels)[codes]
@@ -381,15 +388,14 @@ Domain or leave the cell empty.
         ValueError: Variable 'smoke': level 'yess' is not among 'yes', 'no'. Did you mean 'yes'?
         """
         try:
-            found = code_of(self.levels, self._codes, native(level))
+            code = code_of(self.levels, self._codes, native(level))
         except TypeError:  # nothing that could be a label, or hashed
-            found = -2
-        if found < 0:
-            raise ValueError(
-                f"Variable {cite(self.name)}: level {cite(level)} is not among {show(self.levels)}."
-                + nearest(level, self.levels)
-            )
-        return found
+            code = -2
+        if code < 0:
+            what = f"Variable {cite(self.name)}: level {cite(level)}"
+            near = nearest(level, self.levels)
+            raise ValueError(f"{what} is not among {show(self.levels)}.{near}")
+        return code
 
     @property
     def numeric(self) -> NDArray[np.float64]:
@@ -406,17 +412,13 @@ Domain or leave the cell empty.
             return np.array(self.representatives)
         words = [level for level in self.values if not is_number(level)]
         if words:
-            raise ValueError(
-                f"Variable {cite(self.name)} has levels that are not numbers ({show(words)}): "
-                "it has a mode, but no mean or other expectation."
-            )
+            what = f"Variable {cite(self.name)} has levels that are not numbers ({show(words)})"
+            raise ValueError(f"{what}: it has a mode, but no mean or other expectation.")
         try:
             return np.array(self.values, dtype=np.float64)
         except OverflowError:
-            raise ValueError(
-                f"Variable {cite(self.name)} has levels beyond 1.8e308, which no mean can be taken "
-                "of."
-            ) from None
+            no = "levels beyond 1.8e308, which no mean can be taken of"
+            raise ValueError(f"Variable {cite(self.name)} has {no}.") from None
 
     def mean(self, shares: NDArray[np.float64]) -> float:
         """Return the mean of the numbers under shares of all levels, over cells that have one.
@@ -453,22 +455,16 @@ Domain or leave the cell empty.
         asked = np.asarray(q, dtype=np.float64)
         if not ((asked >= 0) & (asked <= 1)).all():
             raise ValueError(f"q must be between 0 and 1, got {cite(q)}.")
-        pairs = [((value, 1.0),) for value in self.numeric.tolist()]
-        values, mass = [], []
-        shares = shares[: len(pairs)]
-        for share, within in zip(shares.tolist(), self.contents or pairs, strict=True):
+        contents = self.contents or [((value, 1.0),) for value in self.numeric.tolist()]
+        pairs = []
+        for share, within in zip(shares.tolist(), contents, strict=False):  # one more of empty
             total = sum(weight for _, weight in within)
-            values += [value for value, _ in within]
-            mass += [share * weight / total for _, weight in within]
-        possible = np.array(mass) > 0
-        order = np.argsort(np.array(values)[possible], kind="stable")
-        ordered, sums = (
-            np.array(values)[possible][order],
-            np.cumsum(np.array(mass)[possible][order]),
-        )
+            pairs += [(value, share * weight / total) for value, weight in within]
+        values, mass = np.array(sorted(pair for pair in pairs if pair[1] > 0)).T
+        sums = np.cumsum(mass)
         at = np.searchsorted(sums, asked * sums[-1] * (1 - 1e-12))
-        found = ordered[np.minimum(at, len(ordered) - 1)]
-        return found if asked.ndim else float(found)
+        result = values[np.minimum(at, len(values) - 1)]
+        return result if asked.ndim else float(result)
 
     def likelihood(self, evidence: Any) -> NDArray[np.float64]:
         """Return how well each level agrees with the evidence.
@@ -491,7 +487,8 @@ Domain or leave the cell empty.
         """
         if isinstance(evidence, np.ndarray) and evidence.ndim > 0:
             if evidence.dtype.kind == "f":
-                return _soft_evidence(self, evidence)
+                _check_soft_evidence(self, evidence)
+                return evidence.astype(np.float64)
             evidence = evidence.ravel().tolist()
         if is_missing(evidence):
             return np.ones(len(self))
@@ -510,20 +507,17 @@ Domain or leave the cell empty.
 def check_handle_unknown(handle_unknown: str) -> None:
     """Refuse anything but the two ways to treat unknown labels."""
     if handle_unknown not in ("missing", "error"):
-        raise ValueError(
-            f"handle_unknown must be 'missing' or 'error', not {cite(handle_unknown)}."
-        )
+        ways = "'missing' or 'error'"
+        raise ValueError(f"handle_unknown must be {ways}, not {cite(handle_unknown)}.")
 
 
-def _soft_evidence(variable: Variable, evidence: NDArray[Any]) -> NDArray[np.float64]:
+def _check_soft_evidence(variable: Variable, evidence: NDArray[Any]) -> None:
+    what = f"Variable {cite(variable.name)}"
     if evidence.shape != (len(variable),):
         raise ValueError(
-            f"Variable {cite(variable.name)} has {plural(len(variable), 'level')}: soft evidence "
-            f"must be one likelihood for each, not an array of shape {evidence.shape}."
+            f"{what} has {plural(len(variable), 'level')}: soft evidence must be one likelihood "
+            f"for each, not an array of shape {evidence.shape}."
         )
     if not (np.isfinite(evidence).all() and (evidence >= 0).all() and evidence.any()):
-        raise ValueError(
-            f"Variable {cite(variable.name)}: soft evidence must be finite, nonnegative and not "
-            f"all zero, not {evidence}."
-        )
-    return evidence.astype(np.float64)
+        must = "soft evidence must be finite, nonnegative and not all zero"
+        raise ValueError(f"{what}: {must}, not {evidence}.")

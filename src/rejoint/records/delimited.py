@@ -1,4 +1,4 @@
-"""Read delimited text into columns: codes of distinct texts, or numbers where all are numbers.
+"""Read delimited text into columns: codes into the distinct texts of each.
 
 Where pyarrow is installed, it parses large files; every cell stays text. From the first fault on,
 and where quotes do not stand around whole cells, the standard library reads the rest: its errors
@@ -12,20 +12,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain, islice
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Column, column_of_distinct, numbers_if_all
-from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Level
-from rejoint.domain.variable import Variable
-from rejoint.messages import Argument, Message, remark
+from rejoint.domain.columns import Coded
+from rejoint.domain.columns import numbers_of as numbers_of
+from rejoint.messages import Argument, join_messages, remark
 from rejoint.records.files import Source, read_beginning, read_lines
-from rejoint.records.frames import Frame
-from rejoint.records.infer import MOST_DISTINCT
-from rejoint.records.infer import numbers_of as numbers_of
+from rejoint.records.frames import Frame, cut_tables
 from rejoint.text import cite, plural, show
 
 #: Delimiters to try, the most common first.
@@ -48,13 +44,6 @@ LEAST_BYTES = 2**18
 
 class UnusualText(ValueError):
     """The rest of the text must be read by the standard library."""
-
-
-class CodedTexts(NamedTuple):
-    """The distinct cells of a column, in order of first occurrence, and codes into them."""
-
-    texts: list[str]
-    codes: NDArray[np.int32]
 
 
 def read_csv_rows(
@@ -127,53 +116,12 @@ def read_rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, list[str]
         try:
             row = next(reader, None)
         except csv.Error as error:
-            raise ValueError(
-                f"{source.name}, line {seen}: {error}. Quotes must come in pairs, around a "
-                "whole cell, and be doubled inside it."
-            ) from error
+            advice = "Quotes must come in pairs, around a whole cell, and be doubled inside it."
+            raise ValueError(f"{source.name}, line {seen}: {error}. {advice}") from error
         if row is None:
             return
         if row and row != [""]:
             yield seen, row
-
-
-class TextColumn:
-    """Cells of one column as they are read: each distinct text once, and codes into them.
-
-    Blanks around a cell are ignored.
-    """
-
-    def __init__(self, missing: Collection[str]) -> None:
-        self.missing = missing
-        self.known: dict[str, int] = dict.fromkeys(missing, -1)
-        self.texts: list[str] = []
-        self.parts: list[NDArray[np.int32]] = []  # codes
-
-    def add(self, cells: CodedTexts) -> None:
-        """Add cells."""
-        table = np.array([self._code_of(text) for text in cells.texts], dtype=np.int32)
-        self.parts.append(table[cells.codes])
-
-    def _code_of(self, cell: str) -> int:
-        if cell not in self.known:
-            text = cell.strip()
-            if text not in self.known:
-                self.known[text] = len(self.texts)
-                self.texts.append(text)
-            self.known[cell] = self.known[text]
-        return self.known[cell]
-
-    def take_codes(self) -> NDArray[np.int32]:
-        """Return the codes so far and reset them; keep the distinct texts."""
-        codes = np.concatenate([np.zeros(0, dtype=np.int32), *self.parts])
-        self.parts = []
-        return codes
-
-    def forget(self, most: int) -> None:
-        """Drop the texts if there are more than ``most``: these are distinct numbers."""
-        if len(self.known) > most:
-            self.known = dict.fromkeys(self.missing, -1)
-            self.texts = []
 
 
 def read_blocks(
@@ -184,80 +132,81 @@ def read_blocks(
     missing: Collection[str],
     wanted: Callable[[tuple[str, ...]], list[int]],
     size: int | None,
-) -> Iterator[tuple[tuple[str, ...], list[TextColumn], int]]:
-    """Yield names, columns and number of rows of each block of at most ``size`` rows (None: all).
+) -> Iterator[Frame]:
+    """Yield blocks of ``size`` rows (None: all) of the wanted columns, all of them text.
 
-    Columns collect their texts over all blocks while these are levels; the codes are those of
-    the block.
+    Blanks around a cell are ignored.
     """
     rows = read_rows(source, dialect)
     first = next(rows, None)
     if first is None:
         raise ValueError(f"{source.name} is empty: it has neither a header nor rows.")
-    names, wide, where = _names(source, first, header)
+    names, where = _names(source, first, header)
     picked = wanted(names)
-    columns = [TextColumn(missing) for _ in picked]
-    if header is not True:
-        rows = chain([first], rows)
-
-    def batches() -> Iterator[list[CodedTexts]]:
-        """Read with pyarrow as long as it reads what the standard library does."""
-        done = 0
-        try:
-            if size is None or size >= FEWEST_ROWS:
-                skip = first[0] if header is True else 0
-                for batch in _read_by_pyarrow(source, dialect, wide, picked, skip, size):
-                    done += len(batch[0].codes)
-                    yield batch
+    kept, count, done = tuple(names[at] for at in picked), size, 0
+    try:
+        if size is None or size >= FEWEST_ROWS:
+            skip = first[0] if header is True else 0
+            for columns in _read_by_pyarrow(source, dialect, len(names), picked, skip, size):
+                if rows_read := len(columns[0]):
+                    yield Frame(kept, [_strip(c, missing) for c in columns], rows_read)
+                done += rows_read
+            if done:
                 return
-        except ValueError:  # of pyarrow, of the encoding, of a corrupt gzip file
-            pass
-        checked = _checked(source, dialect, islice(rows, done, None), wide, where)
-        room = size and size - done % size
-        while block := list(islice(checked, min(room or ROWS, ROWS))):
-            room = room and (room - len(block) or size)
-            yield [_code(row[at] for row in block) for at in picked] or [
-                _code(row[0] for row in block)
-            ]
-
-    kept = tuple(names[at] for at in picked)
-    count = total = 0
-    for batch in batches():
-        for column, cells in zip(columns, batch, strict=bool(picked)):
-            column.add(cells)
-        count += len(batch[0].codes)
-        if count == size:
-            yield kept, columns, count
-            count, total = 0, total + count
-            for column in columns:
-                column.forget(MOST_DISTINCT)
-    if count or not total:
-        yield kept, columns, count
+    except ValueError:  # of pyarrow, of the encoding, of a corrupt gzip file
+        pass
+    rest = islice(rows if header is True else chain([first], rows), done, None)
+    checked = _check_rows(source, dialect, rest, len(first[1]), where)
+    while count == size:
+        columns, count = _code_rows(checked, picked, size)
+        if count or not done:
+            yield Frame(kept, [_strip(column, missing) for column in columns], count)
+        done += count
 
 
-def _checked(
+def _strip(column: Coded, missing: Collection[str]) -> Coded:
+    """Return a column of text without blanks around its cells, -1 where they mean missing."""
+    labels: dict[str, int] = {}
+    places = []
+    counts = np.bincount(column.codes, minlength=len(column.labels)).tolist()
+    for cell, count in zip(map(str, column.labels), counts, strict=True):
+        text = cell.strip()
+        # Slices of a block have the texts of all of its rows.
+        is_label = count and cell not in missing and text not in missing
+        places.append(labels.setdefault(text, len(labels)) if is_label else -1)
+    return Coded(tuple(labels), column.mapped(places), is_text=True)
+
+
+def _check_rows(
     source: Source, dialect: Dialect, rows: Iterable[tuple[int, list[str]]], wide: int, where: str
 ) -> Iterator[list[str]]:
     """Yield the cells of rows; raise an error for a row that is shorter or longer."""
     for line, row in rows:
         if len(row) != wide:
-            raise ValueError(
-                Message(
-                    "{source}, line {line}: {cells}, but {where} has {wide}. Quote cells "
-                    "that hold the delimiter ({used!r}), or use {delimiter}.",
-                    **{"source": source.name, "line": line, "cells": plural(len(row), "cell")},
-                    **{"where": where, "wide": wide, "used": dialect.delimiter},
-                    delimiter=Argument("delimiter"),
-                )
+            text = (
+                f"{source.name}, line {line}: {plural(len(row), 'cell')}, but {where} has {wide}. "
+                f"Quote cells that hold the delimiter ({dialect.delimiter!r}), or use "
             )
+            raise ValueError(join_messages([text, Argument("delimiter"), "."], ""))
         yield row
 
 
-def _code(cells: Iterable[str]) -> CodedTexts:
-    listed = list(cells)
-    place = {text: code for code, text in enumerate(dict.fromkeys(listed))}
-    codes = np.fromiter(map(place.__getitem__, listed), np.int32, len(listed))
-    return CodedTexts(list(place), codes)
+def _code_rows(
+    rows: Iterator[list[str]], picked: Sequence[int], size: int | None
+) -> tuple[list[Coded], int]:
+    """Return the picked columns of at most ``size`` rows, and the number of rows."""
+    places: list[dict[str, int]] = [{} for _ in picked]
+    codes: list[list[NDArray[np.int32]]] = [[np.zeros(0, dtype=np.int32)] for _ in picked]
+    count = 0
+    while piece := list(islice(rows, ROWS if size is None else min(ROWS, size - count))):
+        for place, parts, at in zip(places, codes, picked, strict=True):
+            cells = [row[at] for row in piece]
+            for cell in dict.fromkeys(cells):
+                place.setdefault(cell, len(place))
+            parts.append(np.fromiter(map(place.__getitem__, cells), np.int32, len(cells)))
+        count += len(piece)
+    pairs = zip(places, codes, strict=True)
+    return [Coded(tuple(place), np.concatenate(parts)) for place, parts in pairs], count
 
 
 class _CheckedText(io.RawIOBase):
@@ -293,8 +242,8 @@ def _read_by_pyarrow(
     picked: Sequence[int],
     skip: int,
     size: int | None,
-) -> Iterator[list[CodedTexts]]:
-    """Yield the picked columns of some rows, which belong to one block; or raise ValueError."""
+) -> Iterator[list[Coded]]:
+    """Yield the picked columns of blocks of rows, or raise ValueError."""
     mark = dialect.delimiter
     is_plain = mark == "\t" or (mark.isascii() and mark.isprintable() and mark != '"')
     if not has_parser() or not picked or not is_plain or dialect.comment:
@@ -317,15 +266,9 @@ def _read_by_pyarrow(
             arrow_csv.ParseOptions(delimiter=mark, newlines_in_values=True),
             arrow_csv.ConvertOptions(include_columns=kept, column_types=texts),
         )
-        room = size
-        for batch in reader:
-            while len(batch):
-                part, batch = batch[:room], batch[len(batch) if room is None else room :]
-                columns = part.columns
-                if room is not None:  # a slice has the texts of all rows
-                    columns = [c.dictionary_decode().dictionary_encode() for c in columns]
-                yield [CodedTexts(c.dictionary.to_pylist(), np.asarray(c.indices)) for c in columns]
-                room = room and (room - len(part) or size)
+        for table in cut_tables(reader, reader.schema, size):
+            columns = [c.unify_dictionaries().combine_chunks() for c in table.columns]
+            yield [Coded(tuple(c.dictionary.to_pylist()), np.asarray(c.indices)) for c in columns]
 
 
 def has_parser() -> bool:
@@ -335,25 +278,23 @@ def has_parser() -> bool:
 
 def _names(
     source: Source, first: tuple[int, list[str]], header: bool | Sequence[str]
-) -> tuple[tuple[str, ...], int, str]:
-    """Return the names of the columns, their number, and what determines it."""
+) -> tuple[tuple[str, ...], str]:
+    """Return the names of the columns, and what determines their number."""
     line, row = first
     where = f"the first row (line {line})"
     if header is True:
-        distinct = distinct_names(row)
+        names = distinct_names(row)
         given = [cell.strip() for cell in row]
-        if changed := [name for name in distinct if name not in given]:
+        if changed := [name for name in names if name not in given]:
             remark(f"Columns of the same name are called {show(changed)}.")
-        return distinct, len(row), f"the header (line {line})"
+        return names, f"the header (line {line})"
     if header is False:
-        return tuple(f"x{n}" for n in range(len(row))), len(row), where
-    names = tuple(str(name) for name in header)
+        return tuple(f"x{n}" for n in range(len(row))), where
+    names = tuple(map(str, header))
     if len(names) != len(row):
-        raise ValueError(
-            f"{source.name}: {len(names)} names are given for {plural(len(row), 'column')} (line "
-            f"{line})."
-        )
-    return names, len(row), where
+        count = f"{plural(len(row), 'column')} (line {line})"
+        raise ValueError(f"{source.name}: {len(names)} names are given for {count}.")
+    return names, where
 
 
 def distinct_names(header: Sequence[str]) -> tuple[str, ...]:
@@ -376,45 +317,8 @@ def distinct_names(header: Sequence[str]) -> tuple[str, ...]:
 
 def check_names(source: Source, names: Sequence[str]) -> list[int]:
     """Return which columns have a name; skip those without."""
-    there = [at for at, name in enumerate(names) if name]
-    if len(there) < len(names):
-        gone = [at + 1 for at, name in enumerate(names) if not name]
-        remark(
-            f"{source.name}: column {', '.join(map(str, gone))} has no name and is left out "
-            "(row numbers, perhaps)."
-        )
-    return there
-
-
-def typed_columns(
-    names: Sequence[str], columns: Sequence[TextColumn], rows: int, domain: Domain | None
-) -> Frame:
-    """Return the block as a frame: texts as levels of the domain, or as numbers where all are."""
-    made: list[Column] = []
-    for name, column in zip(names, columns, strict=True):
-        variable = domain[name] if domain is not None and name in domain else None
-        made.append(typed_column(column.texts, column.take_codes(), name, variable))
-    return Frame(tuple(names), list(made), rows)
-
-
-def typed_column(
-    texts: Sequence[str], codes: NDArray[np.int32], name: str, variable: Variable | None
-) -> Column:
-    """Return one column with its texts as labels of the type of the variable's levels."""
-    if variable is not None:
-        known: dict[str, Level] = {str(level): level for level in variable.levels}
-        known |= {str(x).lower(): x for x in variable.levels if isinstance(x, bool)}
-        if variable.kind != "binned" and all(isinstance(x, str | bool) for x in variable.levels):
-            return column_of_distinct([known.get(text, text) for text in texts], codes, name)
-        empty = None if variable.empty is None else str(variable.levels[-1])
-        labels = numbers_of([text for text in texts if text != empty])
-        if labels is not None and empty is not None:
-            left = iter(labels)
-            labels = [text if text == empty else next(left) for text in texts]
-        if labels is None and variable.kind != "binned":
-            labels = [known.get(text, text) for text in texts]
-        return column_of_distinct(texts if labels is None else labels, codes, name)
-    numbers = numbers_of(texts)
-    if numbers is None:
-        return column_of_distinct(texts, codes, name)
-    return numbers_if_all(column_of_distinct(numbers, codes, name))
+    nameless = ", ".join(str(at + 1) for at, name in enumerate(names) if not name)
+    if nameless:
+        left_out = "has no name and is left out (row numbers, perhaps)"
+        remark(f"{source.name}: column {nameless} {left_out}.")
+    return [at for at, name in enumerate(names) if name]

@@ -4,23 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from rejoint.arrays import Codes
-from rejoint.domain.columns import Coded, read_column
-from rejoint.domain.domain import Domain
-from rejoint.domain.labels import LabelError
-from rejoint.domain.variable import Variable
-from rejoint.records.delimited import (
-    TextColumn,
-    check_names,
-    find_dialect,
-    read_blocks,
-    typed_column,
-    typed_columns,
-)
+from rejoint.records.delimited import check_names, find_dialect, read_blocks
 from rejoint.records.empty_cells import (
     MOST_ROWS,
     add_missing_levels,
@@ -28,11 +17,11 @@ from rejoint.records.empty_cells import (
     fill_empty,
     sample_rows,
 )
-from rejoint.records.encode import Unmatched, read_table, report_inferred
+from rejoint.records.encode import Discovered, Unmatched, infer_domain, read_table, summarize
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import Frame, take_apart
-from rejoint.records.infer import ColumnSummary, LeftOut, read_declarations
+from rejoint.records.infer import ColumnSummary, read_declarations
 from rejoint.records.records import Records, as_frame, check_undeclared
 from rejoint.records.scan import rows_of_part
 from rejoint.records.survey_design import (
@@ -50,6 +39,9 @@ DECLARED = ("kinds", "levels", "bins", "rule", "not_applicable", "missing_level"
 #: Texts that mean a missing cell.
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")
 
+#: Rows of a block; fewer where there are many columns.
+CHUNK = 100_000
+
 
 @dataclass(frozen=True)
 class FileOptions:
@@ -63,38 +55,30 @@ class FileOptions:
     encoding: str | None = None
     missing: Sequence[str] = MISSING
 
-    def with_weights(self, weights: WeightArguments) -> "FileOptions":
-        """Return the options that read the columns of the weights as well."""
-        if self.columns is None:
-            return self
-        return replace(self, columns=[*self.columns, *weights.columns])
-
     def picked(self, source: Source, names: Sequence[str]) -> list[int]:
         """Return which columns to read, in the order of the file."""
         there = check_names(source, names)
         for name in (*(self.columns or ()), *self.without):
             if name not in names:
-                raise KeyError(
-                    f"{source.name} has no column {cite(name)}; it has {show(list(names))}."
-                    + nearest(name, names)
-                )
-        return [
-            at
-            for at in there
-            if (self.columns is None or names[at] in self.columns) and names[at] not in self.without
-        ]
+                there_are = f"it has {show(list(names))}.{nearest(name, names)}"
+                raise KeyError(f"{source.name} has no column {cite(name)}; {there_are}")
+        kept = names if self.columns is None else self.columns
+        return [at for at in there if names[at] in kept and names[at] not in self.without]
 
 
-def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]:
-    """Return the options of the file, and those of the records."""
+def split_options(
+    options: dict[str, Any],
+) -> tuple[FileOptions, dict[str, Any], dict[str, Any]]:
+    """Return the options of the file, those of the records, and declarations about columns."""
     own = FileOptions.__dataclass_fields__
-    rest = {key: value for key, value in options.items() if key not in own}
-    for key in rest:
-        if key not in ("domain", "handle_unknown", *DECLARED):
-            raise TypeError(
-                f"There is no option {cite(key)}." + nearest(key, [*own, "domain", "bins"])
-            )
-    return FileOptions(**{k: v for k, v in options.items() if k in own}), rest
+    parts: list[dict[str, Any]] = []
+    for names in (own, ("domain", "handle_unknown"), DECLARED):
+        parts.append({key: options[key] for key in names if key in options})
+    for key in options:
+        if not any(key in part for part in parts):
+            near = nearest(key, [*own, "domain", "bins"])
+            raise TypeError(f"There is no option {cite(key)}.{near}")
+    return FileOptions(**parts[0]), parts[1], parts[2]
 
 
 def encode_part(
@@ -105,17 +89,11 @@ def encode_part(
     Columns and labels that the domain lacks are collected.
     """
     frame, rows = weights.split(frame, unmatched.rows)
-    if rest.get("left_out") and frame.names is not None:
-        kept = [n for n, name in enumerate(frame.names) if name not in rest["left_out"]]
-        names = tuple(frame.names[n] for n in kept)
-        frame = Frame(names, [frame.columns[n] for n in kept], frame.rows)
+    frame = frame.without(rest.get("left_out", ()))
     check_undeclared(**{key: rest[key] for key in DECLARED if key in rest and key != "rule"})
     handle_unknown = rest.get("handle_unknown", "missing")
-    found = read_table(
-        *(frame, rest["domain"], read_declarations(), (None, None), handle_unknown),
-        unmatched=unmatched,
-    )
-    return Records._trusted(*found), rows
+    arguments = frame, rest["domain"], read_declarations(), (None, None), handle_unknown
+    return Records._trusted(*read_table(*arguments, unmatched=unmatched)), rows
 
 
 @dataclass
@@ -170,46 +148,40 @@ class PartReader:
         return self.design
 
     def _pass(self) -> Iterator[tuple[Records, RowWeights | None]]:
-        """Records of each part with the weights of its rows, None where records have them."""
-        domain = self.options["domain"]
+        """Yield each part and the weights of its rows, None if the part is weighted already."""
+        domain, unmatched = self.options["domain"], Unmatched()
         handle_unknown = self.options.get("handle_unknown", "missing")
-        unmatched = Unmatched()
         for part in self.parts():
-            found = self._encode(part, unmatched)
+            rows: RowWeights | None = None
+            if isinstance(part, Frame):
+                records, rows = encode_part(part, self.options, self.weights, unmatched)
+            elif part.domain == domain:
+                records, unmatched.rows = part, unmatched.rows + len(part)
+            else:
+                records, _ = encode_part(as_frame(part), self.options, NO_WEIGHTS, unmatched)
+                records = Records._trusted(domain, records.codes, part.sample_weight)
             if unmatched.labels and handle_unknown == "error":
                 unmatched.report(domain, handle_unknown)
-            yield found
+            yield records, rows
         if not self.is_reported:
             unmatched.report(domain, handle_unknown)
             self.is_reported = True
 
-    def _encode(
-        self, part: Frame | Records, unmatched: Unmatched
-    ) -> tuple[Records, RowWeights | None]:
-        if isinstance(part, Frame):
-            return encode_part(part, self.options, self.weights, unmatched)
-        if part.domain == self.options["domain"]:
-            unmatched.rows += len(part)
-            return part, None
-        records, _ = encode_part(as_frame(part), self.options, NO_WEIGHTS, unmatched)
-        return Records._trusted(records.domain, records.codes, part.sample_weight), None
-
 
 def file_frames(
-    source: Source,
-    how: FileOptions,
-    size: int | None,
-    domain: Domain | None,
-    weights: WeightArguments = NO_WEIGHTS,
+    source: Source, how: FileOptions, size: int | None, weights: WeightArguments = NO_WEIGHTS
 ) -> Iterator[Frame]:
     """Yield blocks of the file as frames of the selected columns, with those of the weights."""
-    how = how.with_weights(weights)
-    kind = format_of(source, how.format)
+    if how.columns is not None:
+        how = replace(how, columns=[*how.columns, *weights.columns])
+    kind, picked = format_of(source, how.format), partial(how.picked, source)
     if kind == "text":
-        for names, columns, rows in text_blocks(source, how, size):
-            yield typed_columns(names, columns, rows, domain)
+        dialect = find_dialect(source, how.delimiter, how.encoding)
+        if isinstance(how.missing, str):
+            raise TypeError(f"missing must be a list of texts, not the text {cite(how.missing)}.")
+        options: Any = {"header": how.header, "missing": frozenset(how.missing), "size": size}
+        yield from read_blocks(source, dialect, wanted=picked, **options)
         return
-    picked = partial(how.picked, source)
     for block in read_table_blocks(source, kind, size, picked, how.encoding):
         frame = take_apart(block)
         names = frame.names or ()
@@ -219,40 +191,7 @@ def file_frames(
         yield Frame(kept, [frame.columns[at] for at in places], frame.rows)
 
 
-def text_blocks(
-    source: Source, how: FileOptions, size: int | None
-) -> Iterator[tuple[tuple[str, ...], list[TextColumn], int]]:
-    """Yield blocks of delimited text, as :func:`read_blocks` does."""
-    dialect = find_dialect(source, how.delimiter, how.encoding)
-    if isinstance(how.missing, str):
-        raise TypeError(f"missing must be a list of texts, not the text {cite(how.missing)}.")
-    return read_blocks(
-        source,
-        dialect,
-        header=how.header,
-        missing=frozenset(how.missing),
-        wanted=lambda names: how.picked(source, names),
-        size=size,
-    )
-
-
-#: Rows of a block; fewer where there are many columns.
-CHUNK = 100_000
-
 Summaries = dict[str, ColumnSummary]
-
-
-class Discovered(NamedTuple):
-    """The domain of a source, the columns that it leaves out, and whether cells are missing."""
-
-    domain: Domain
-    left_out: tuple[str, ...] = ()
-    has_missing: bool = False
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What a reader of parts needs to know."""
-        return {"domain": self.domain, "left_out": self.left_out}
 
 
 def find_domain_of_files(
@@ -269,8 +208,7 @@ def find_domain_of_files(
 
     def sampled() -> Iterator[Codes]:
         for source in sources:
-            frames = file_frames(source, how, size, found.domain, weights)
-            yield from sample_parts(frames, found, weights)
+            yield from sample_parts(file_frames(source, how, size, weights), found, weights)
 
     return find_empty_levels(found, sampled, declarations)
 
@@ -279,7 +217,8 @@ def find_domain_of_frames(
     frames: Callable[[], Iterator[Frame]], weights: WeightArguments, declarations: Mapping[str, Any]
 ) -> Discovered:
     """Find the domain of a sequence of frames, which can be read again."""
-    found = _conclude("The source", summarize_frames(frames(), weights), declarations)
+    parts = [summarize_frames(frames(), weights)]
+    found = find_domain_of_summaries(parts, "The source", declarations)
     return find_empty_levels(found, lambda: sample_parts(frames(), found, weights), declarations)
 
 
@@ -310,31 +249,25 @@ def find_empty_levels(
     return found._replace(domain=domain)
 
 
-def summarize_frames(frames: Iterator[Frame], weights: WeightArguments) -> Summaries:
+def summarize_frames(frames: Iterable[Frame], weights: WeightArguments) -> Summaries:
     """Summarize the columns of some frames, to be combined with other summaries."""
-    seen: Summaries = {}
-    _summarize_frames(frames, weights, seen)
-    return seen
+    summaries: Summaries = {}
+    before = 0
+    for frame in frames:
+        if not frame.rows:
+            continue
+        before, (frame, rows) = before + frame.rows, weights.split(frame, before)
+        summarize(frame, rows.cells, summaries)
+    return summaries
 
 
 def summarize_file(source: Source, how: FileOptions, weights: WeightArguments) -> Summaries:
     """Summarize the columns of one file."""
-    seen: Summaries = {}
-    kind = format_of(source, how.format)
-    # A query would have to run twice to find its number of columns.
-    size = CHUNK if kind == "duckdb" else min(CHUNK, rows_of_part(_columns(source, how)))
-    if kind == "text":
-        _summarize_frames(_text_frames(source, how, size, weights), weights, seen, is_text=True)
-    else:
-        _summarize_frames(file_frames(source, how, size, None, weights), weights, seen)
-    return seen
-
-
-def _columns(source: Source, how: FileOptions) -> int:
-    """Number of columns of a file."""
-    frames = file_frames(source, how, 1, None)
-    with closing(frames):  # type: ignore[type-var]  # a generator
-        return len(next(frames).columns)
+    size = CHUNK
+    if format_of(source, how.format) != "duckdb":  # a query would have to run twice
+        with closing(file_frames(source, how, 1)) as frames:  # type: ignore[type-var]  # a generator
+            size = min(CHUNK, rows_of_part(len(next(frames).columns)))
+    return summarize_frames(file_frames(source, how, size, weights), weights)
 
 
 def find_domain_of_summaries(
@@ -343,57 +276,11 @@ def find_domain_of_summaries(
     """Return the domain of all summaries, in the order of the parts."""
     total: Summaries = {}
     for part in parts:
-        for name, mine in part.items():
+        for name, summary in part.items():
             if name in total:
-                total[name].join(mine)
+                total[name].join(summary)
             else:
-                total[name] = mine
-    return _conclude(source, total, declarations)
-
-
-def _summarize_frames(
-    frames: Iterator[Frame], weights: WeightArguments, seen: Summaries, is_text: bool = False
-) -> None:
-    before = 0
-    for frame in frames:
-        if not frame.rows:
-            continue
-        before, (frame, rows) = before + frame.rows, weights.split(frame, before)
-        named = frame.names is not None
-        names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
-        for name, column in zip(names, frame.columns, strict=True):
-            mine = seen.setdefault(name, ColumnSummary(name, named=named, is_text=is_text))
-            try:
-                mine.add(read_column(column, name), *rows.cells)
-            except LabelError as error:
-                mine.error = error
-
-
-def _text_frames(
-    source: Source, how: FileOptions, size: int, weights: WeightArguments
-) -> Iterator[Frame]:
-    """Yield blocks of text as texts: one that is not a number makes the column text."""
-    for names, block, rows in text_blocks(source, how.with_weights(weights), size):
-        columns: list[Any] = []
-        for name, column in zip(names, block, strict=True):
-            codes = column.take_codes()
-            is_mass = name in weights.columns
-            columns.append(
-                typed_column(column.texts, codes, name, None)
-                if is_mass
-                else Coded(tuple(column.texts), codes)
-            )
-        yield Frame(tuple(names), columns, rows)
-
-
-def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> Discovered:
-    if not seen:
+                total[name] = summary
+    if not total:
         raise ValueError(f"{source} has no rows: levels cannot be seen; give a domain.")
-    declared = read_declarations(**declarations)
-    declared.check(list(seen))
-    found = {name: mine.variable(declared.of(name), declared.rule) for name, mine in seen.items()}
-    variables = {name: v for name, v in found.items() if isinstance(v, Variable)}
-    left_out = {name: why for name, why in found.items() if isinstance(why, LeftOut)}
-    report_inferred(variables, declared, left_out)
-    has_missing = any(mine.has_missing and mine.named for mine in seen.values())
-    return Discovered(Domain(tuple(variables.values())), tuple(left_out), has_missing)
+    return infer_domain(total, read_declarations(**declarations))

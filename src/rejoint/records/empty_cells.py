@@ -31,33 +31,29 @@ def fill_empty(domain: Domain, codes: Codes) -> Codes:
     A cell whose label is not a level, -2, is not empty. Cells stay as they are where the parent is
     missing, or is not a variable of the domain.
     """
-    for n in _parents_first(domain):
-        variable, column = domain[n], codes[:, n]
-        assert variable.empty is not None
-        fills = column == -1
-        if variable.empty.parent is not None:
-            parent = domain.index(variable.empty.parent)
-            # The last two entries are for the codes -2 and -1.
-            skips = np.zeros(len(domain[parent]) + 2, dtype=bool)
-            known = {level: i for i, level in enumerate(domain[parent].levels)}
-            skips[[known[level] for level in variable.empty.levels if level in known]] = True
-            fills &= skips[codes[:, parent]]
-        codes = codes.astype(np.promote_types(codes.dtype, code_dtype(len(variable))), copy=False)
-        codes[fills, n] = len(variable) - 1
+    for n, empty in _parents_first(domain).items():
+        fills = codes[:, n] == -1
+        if empty.parent is not None:
+            parent = domain.index(empty.parent)
+            skips = [level in empty.levels for level in domain[parent].levels]
+            fills &= np.array([*skips, False, False])[codes[:, parent]]  # the last for -2 and -1
+        dtype = np.promote_types(codes.dtype, code_dtype(len(domain[n])))
+        codes = codes.astype(dtype, copy=False)
+        codes[fills, n] = len(domain[n]) - 1
     codes[codes < -1] = -1
     return codes
 
 
-def _parents_first(domain: Domain) -> list[int]:
+def _parents_first(domain: Domain) -> dict[int, EmptyCells]:
     """Return the variables with a level of empty cells whose parents are there, parents first."""
-    order: list[int] = []
-    waiting = [n for n, v in enumerate(domain) if v.empty is not None]
-    waiting = [n for n in waiting if (p := domain[n].empty.parent) is None or p in domain]  # type: ignore[union-attr]
+    order: dict[int, EmptyCells] = {}
+    waiting = {n: v.empty for n, v in enumerate(domain) if v.empty is not None}
+    waiting = {n: e for n, e in waiting.items() if e.parent is None or e.parent in domain}
     while waiting:
-        names: set[str | None] = {domain[n].name for n in waiting}
-        ready = [n for n in waiting if domain[n].empty.parent not in names]  # type: ignore[union-attr]
-        order += ready or waiting  # parents of each other, in a file of somebody else
-        waiting = [n for n in waiting if n not in order]
+        names = {domain[n].name for n in waiting}
+        ready = {n: empty for n, empty in waiting.items() if empty.parent not in names}
+        order |= ready or waiting  # parents of each other, in a file of somebody else
+        waiting = {n: empty for n, empty in waiting.items() if n not in order}
     return order
 
 
@@ -73,17 +69,16 @@ def add_not_applicable(domain: Domain, codes: Codes, declarations: Declarations)
     if wanted is False:
         return domain
     codes = sample_rows(codes)
-    by_name = wanted != "auto"
-    rules = find_rules(domain, codes, declarations.rule, list(wanted) if by_name else None)
-    _report(rules, declarations)
-    if by_name:
-        lone = [name for name in wanted if name not in rules]
-        if lone:
-            remark(
-                f"No column says where {', '.join(map(cite, lone))} "
-                f"{'does' if len(lone) == 1 else 'do'} not apply: empty cells stay unknown."
-            )
-    return Domain(tuple(v.with_empty(rules[v.name]) if v.name in rules else v for v in domain))
+    names = None if wanted == "auto" else list(wanted)
+    rules = find_rules(domain, codes, declarations.rule, names)
+    if rules and names is None:
+        _report(rules)
+    lone = [name for name in names or () if name not in rules]
+    if lone:
+        do = "does" if len(lone) == 1 else "do"
+        listed = ", ".join(map(cite, lone))
+        remark(f"No column says where {listed} {do} not apply: empty cells stay unknown.")
+    return _with_rules(domain, {domain.index(name): rule for name, rule in rules.items()})
 
 
 def sample_rows(codes: Codes, most: int = MOST_ROWS) -> Codes:
@@ -94,28 +89,23 @@ def sample_rows(codes: Codes, most: int = MOST_ROWS) -> Codes:
     return codes[np.sort(chosen)]
 
 
-def _report(rules: Mapping[str, EmptyCells], declarations: Declarations) -> None:
+def _report(rules: Mapping[str, EmptyCells]) -> None:
     """Remark once on all columns with the level."""
-    if not rules or declarations.not_applicable != "auto":
-        return
     groups: dict[EmptyCells, list[str]] = {}
     for name, rule in rules.items():
         groups.setdefault(rule, []).append(cite(name))
     listed = []
     for rule, names in groups.items():
-        some = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
-        labels = ", ".join(map(str, rule.levels[:4])) + (", ..." if len(rule.levels) > 4 else "")
-        listed.append(f"{', '.join(some)} (where {rule.parent} is {labels})")
-    more = f"; {plural(len(listed) - 6, 'more rule')}" if len(listed) > 6 else ""
-    remark(
-        Message(
-            "Empty cells are the level 'does not apply' where another column says so: {columns}. "
-            "{off} leaves them unknown, {some} names the columns.",
-            columns="; ".join(listed[:6]) + more,
-            off=Argument("not_applicable", False),
-            some=Argument("not_applicable", [next(iter(rules))]),
-        )
+        few = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
+        labels = ", ".join(map(str, rule.levels[:4])) + ", ..." * (len(rule.levels) > 4)
+        listed.append(f"{', '.join(few)} (where {rule.parent} is {labels})")
+    more = f"; {plural(len(listed) - 6, 'more rule')}" * (len(listed) > 6)
+    text = (
+        "Empty cells are the level 'does not apply' where another column says so: {columns}. "
+        "{off} leaves them unknown, {named} names the columns."
     )
+    off, named = (Argument("not_applicable", use) for use in (False, [next(iter(rules))]))
+    remark(Message(text, columns="; ".join(listed[:6]) + more, off=off, named=named))
 
 
 class _Candidate(NamedTuple):
@@ -147,10 +137,10 @@ def find_rules(
     if not children:
         return {}
     # Many columns are empty in the same rows.
+    places: dict[bytes, int] = {}
     packed = [np.packbits(absent[:, n]).tobytes() for n in children]
-    place = {mask: k for k, mask in enumerate(dict.fromkeys(packed))}
-    mask_of = [place[mask] for mask in packed]
-    distinct = [children[mask_of.index(k)] for k in range(len(place))]
+    mask_of = [places.setdefault(mask, len(places)) for mask in packed]
+    distinct = [children[mask_of.index(k)] for k in range(len(places))]
     masks = absent[:, distinct].astype(codes.dtype)
     by_parent: dict[int, list[_Candidate | None]] = {}
     found: dict[int, EmptyCells] = {}

@@ -1,16 +1,14 @@
 """Encode a table: read every column, find or take its variable, and encode its cells."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint import kernels
-from rejoint.domain.columns import Coded, Codes, read_column
+from rejoint.domain.columns import Codes, Column, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
-from rejoint.domain.labels import LabelError
 from rejoint.domain.variable import (
     HandleUnknown,
     Unknown,
@@ -24,23 +22,11 @@ from rejoint.domain.variable import (
 from rejoint.messages import Argument, Message, PythonOnly, join_messages, remark
 from rejoint.records.empty_cells import add_missing_levels, add_not_applicable, fill_empty
 from rejoint.records.frames import Frame
-from rejoint.records.infer import (
-    DEFAULT_RULE,
-    REASONS,
-    ColumnRule,
-    Declarations,
-    LeftOut,
-    infer_variable,
-    leave_out_unreadable,
-    number_kind,
-)
+from rejoint.records.infer import REASONS, ColumnSummary, Declarations, LeftOut
 from rejoint.text import cite, nearest, plural, show
 
 #: Cells of a block that fits the cache.
 BLOCK = 1 << 17
-
-#: Rows that are compared as one: a loop over a few cells costs more than the extra comparisons.
-FOLD = 64
 
 
 def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
@@ -53,59 +39,24 @@ def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
     whole = matrix.dtype.kind in "iu"
     if not (whole or matrix.dtype in (np.float32, np.float64)) or not matrix.size:
         return None
-    if matrix.shape[1] != len(domain) or not all(
-        has_consecutive_levels(variable) for variable in domain
-    ):
+    if matrix.shape[1] != len(domain) or not all(map(has_consecutive_levels, domain)):
         return None
     lows = np.array([variable.levels[0] for variable in domain], dtype=np.int64)
     codes: Codes = np.empty(matrix.shape, dtype=code_dtype(max(domain.shape)))
     rows = max(1, BLOCK // len(domain))
-    sizes = np.tile(np.array(domain.shape), min(rows, len(matrix)))
-    encode = integer_block if whole else float_block
-
-    def part(first: int) -> bool:
-        here = slice(first, first + rows)
-        return encode(matrix[here], lows, sizes, codes[here].reshape(-1))
-
-    return codes if all(spread(part, range(0, len(matrix), rows))) else None
-
-
-def spread(part: Callable[[int], bool], places: range) -> Iterator[bool]:
-    """Return whether each part succeeded, on all processors; few parts start after a failure."""
-    threads = min(kernels.available_threads(), len(places))
-    if threads == 1:
-        yield from map(part, places)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # imports logging
-
-    with ThreadPoolExecutor(threads) as pool:
-        for start in range(0, len(places), 4 * threads):
-            yield from list(pool.map(part, places[start : start + 4 * threads]))
-
-
-def integer_block(
-    block: NDArray[Any], lows: NDArray[np.int64], sizes: NDArray[np.int64], out: Codes
-) -> bool:
-    """Write the codes of some rows; return False if one is out of range."""
-    if block.dtype != np.int64:
-        block = block.astype(np.int64)
-    cells = (block - lows if lows.any() else block).reshape(-1)
-    out[:] = cells
-    # Negative numbers become huge unsigned ones.
-    return bool((cells.view(np.uint64) < sizes[: len(cells)].view(np.uint64)).all())
-
-
-def float_block(
-    block: NDArray[Any], lows: NDArray[np.int64], sizes: NDArray[np.int64], out: Codes
-) -> bool:
-    """Write the codes of some rows, -1 for NaN; return False if one is not an integer in range."""
-    cells = (block - lows if lows.any() else block).reshape(-1)
-    gone = np.isnan(cells)
-    known = gone | ((cells >= 0) & (cells < sizes[: len(cells)]))
-    if not known.all():
-        return False
-    out[:] = np.where(gone, -1.0, cells)
-    return bool((gone | (out == cells)).all())
+    for start in range(0, len(matrix), rows):
+        block, out = matrix[start : start + rows], codes[start : start + rows]
+        cells = block.astype(np.int64, copy=False) - lows if whole else block - lows
+        known = (cells >= 0) & (cells < domain.shape)
+        if not whole:
+            empty = np.isnan(cells)
+            cells, known = np.where(empty, -1.0, cells), known | empty
+        if not known.all():
+            return None
+        out[:] = cells
+        if not whole and not (out == cells).all():
+            return None
+    return codes
 
 
 def has_consecutive_levels(variable: Variable) -> bool:
@@ -118,60 +69,11 @@ def has_consecutive_levels(variable: Variable) -> bool:
     )
 
 
-def read_matrix(
-    matrix: NDArray[Any], domain: Domain | None, rule: ColumnRule = DEFAULT_RULE
-) -> tuple[Domain, Codes] | None:
-    """Return the codes of an array of numbers in a domain, or in one of few consecutive integers.
-
-    None where columns must be read singly; see :func:`codes_of_matrix`.
-    """
-    seen = domain is None
-    if domain is None:
-        if matrix.dtype.kind not in "iuf" or not matrix.size:
-            return None
-        bounds = list(zip(*(found.tolist() for found in extremes(matrix)), strict=True))
-        # Cells may be missing: the rule is applied to as few records as there can be.
-        most = max(rule.label_range, min(rule.count_levels(0), rule.count_levels(len(matrix))))
-        if not all(high - low < most and low % 1 == 0 for low, high in bounds):  # false for NaN
-            return None
-        levels = [range(int(low), int(high) + 1) for low, high in bounds]
-        kinds = [number_kind(np.array(found), rule) for found in levels]
-        found = enumerate(zip(levels, kinds, strict=True))
-        domain = Domain(tuple(Variable(f"x{n}", tuple(own), kind) for n, (own, kind) in found))
-    codes = codes_of_matrix(matrix, domain)
-    if codes is None:
-        return None
-    each = tuple((n,) for n in range(len(domain)))
-    if seen and not kernels.count(codes, None, domain.shape, each).all():
-        return None  # a number in between does not occur and is not a level
-    return domain, codes
-
-
-def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return minimum and maximum of each column; NaN only where all cells are NaN."""
-    least, most = (np.fmin, np.fmax) if matrix.dtype.kind == "f" else (np.minimum, np.maximum)
-    rows, columns = matrix.shape
-    whole = rows - rows % FOLD
-    parts = [matrix[whole:]] if whole < rows else []
-    if whole:
-        folded = np.ascontiguousarray(matrix[:whole]).reshape(-1, FOLD * columns)
-        parts += [f.reduce(folded, axis=0).reshape(FOLD, columns) for f in (least, most)]
-    every = np.concatenate(parts)
-    return least.reduce(every, axis=0), most.reduce(every, axis=0)
-
-
 _MOST_LISTED = 5  # variables that a remark lists
 _MOST_HINTS = 3  # columns left out for which a remark suggests a name
 
 
 Floats = NDArray[np.float64]
-
-
-class Encoded(NamedTuple):
-    """The codes of a table (rows, variables) and their domain."""
-
-    domain: Domain
-    codes: Codes
 
 
 @dataclass
@@ -195,12 +97,8 @@ class Unmatched:
     def add(self, part: "Unmatched") -> None:
         """Add those of the next part."""
         for name, unknown in part.labels.items():
-            mine = self.labels.get(name)
-            self.labels[name] = (
-                unknown._replace(row=self.rows + unknown.row)
-                if mine is None
-                else mine.joined(unknown, self.rows)
-            )
+            moved = unknown._replace(row=self.rows + unknown.row)
+            self.labels[name] = self.labels[name].joined(moved) if name in self.labels else moved
         for name, hint in part.columns.items():
             self.columns.setdefault(name, hint)
         self.rows += part.rows
@@ -228,7 +126,7 @@ def read_table(
     handle_unknown: HandleUnknown,
     matrix: NDArray[Any] | None = None,
     unmatched: Unmatched | None = None,
-) -> Encoded:
+) -> tuple[Domain, Codes]:
     """Encode a table in a domain, or in the one that its columns and the declarations define.
 
     `weights` has the weight of each row in the population, and its copies. `matrix` is the table
@@ -236,89 +134,113 @@ def read_table(
     the domain does not have is added to `unmatched`, or reported where there is none.
     """
     check_handle_unknown(handle_unknown)
-    if frame.names is None and declarations.not_applicable == "auto":
-        declarations = declarations._replace(not_applicable=False)  # x1 says nothing to a reader
-    plain = not (declarations.by_name or declarations.not_applicable or declarations.missing_level)
-    if matrix is not None and (domain is not None or plain):
-        quick = read_matrix(matrix, domain, declarations.rule)
+    if matrix is not None and domain is not None:
+        quick = codes_of_matrix(matrix, domain)
         if quick is not None:
-            quick[1].setflags(write=False)
-            return Encoded(*quick)
+            return domain, quick
     here = Unmatched(frame.rows)
-    plan = list(_named(frame, declarations) if domain is None else _matched(frame, domain, here))
+    if domain is not None:
+        plan = [*zip(domain.names, _matched(frame, domain, here), strict=True)]
+    else:
+        if frame.names is None and declarations.not_applicable == "auto":
+            declarations = declarations._replace(not_applicable=False)  # x1 says nothing
+        plan = [*zip(_check_frame(frame, declarations), frame.columns, strict=True)]
     if unmatched is None:
         here.report_columns()
-    rule = declarations.rule
-    if frame.names is None:
-        rule = rule.without_names()
-    variables: dict[str, Variable] = {}
-    left_out: dict[str, LeftOut] = {}
-    codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int8)
+    columns: dict[str, Variable | LeftOut] = {}
+    encoded: list[Codes] = []
     for name, raw in plan:
-        declared = declarations.of(name)
-        try:
-            column = _absent(frame.rows) if raw is None else read_column(raw, name)
-        except LabelError as error:
-            if domain is not None:
-                raise
-            left_out[name] = leave_out_unreadable(error, declared, rule)
-            continue
+        column: Column | None
         if domain is not None:
             variable: Variable | LeftOut = domain[name]
+            column = None if raw is None else read_column(raw, name)
         else:
-            mass, copies = weights
-            variable = infer_variable(name, column, declared, mass, rule, copies)
-        if isinstance(variable, LeftOut):
-            left_out[name] = variable
-            continue
-        found, unknown = encode_column(variable, column, unknown_code=-2)
-        codes = codes.astype(np.promote_types(codes.dtype, found.dtype), copy=False)
-        codes[:, len(variables)] = found
-        variables[name] = variable
-        if unknown is not None:
-            here.labels[name] = unknown
-    if left_out:
-        codes = np.ascontiguousarray(codes[:, : len(variables)])
+            summary = ColumnSummary(name, has_name=frame.names is not None, most=np.inf)
+            column = summary.read(raw, *weights)
+            variable = summary.variable(declarations.of(name), declarations.rule)
+        columns[name] = variable
+        if column is None and domain is not None:
+            encoded.append(np.full(frame.rows, -1, dtype=np.int8))
+        elif column is not None and isinstance(variable, Variable):
+            codes, unknown = encode_column(variable, column, unknown_code=-2)
+            encoded.append(codes)
+            if unknown is not None:
+                here.labels[name] = unknown
+    inferred = _conclude(columns, declarations) if domain is None else domain
+    kind = code_dtype(max(inferred.shape, default=1))
+    table: Codes = np.empty((frame.rows, len(encoded)), dtype=kind)
+    for n, codes in enumerate(encoded):
+        table[:, n] = codes
     if domain is None:
-        report_inferred(variables, declarations, left_out)
-        domain = Domain(tuple(variables.values()))
-        domain = add_missing_levels(domain, declarations.missing_level)
-        domain = add_not_applicable(domain, fill_empty(domain, codes.copy()), declarations)
-    codes = fill_empty(domain, codes)
+        inferred = add_missing_levels(inferred, declarations.missing_level)
+        filled = fill_empty(inferred, table.copy())
+        inferred = add_not_applicable(inferred, filled, declarations)
+    table = fill_empty(inferred, table)
     if unmatched is None:
-        report_unknown(domain, here.labels, handle_unknown)
+        report_unknown(inferred, here.labels, handle_unknown)
     else:
         unmatched.add(here)
-    codes.setflags(write=False)
-    return Encoded(domain, codes)
+    return inferred, table
 
 
-def _absent(rows: int) -> Coded:
-    """Return a column that is missing in every row."""
-    return Coded((), np.full(rows, -1, dtype=np.int8))
-
-
-def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]]:
-    """Pair every column with its name, after a check of names and size."""
-    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
-    if not names:
+def _check_frame(frame: Frame, declarations: Declarations) -> tuple[str, ...]:
+    """Return the names of the columns, after a check of names and size."""
+    if not frame.columns:
         none = "columns" if frame.rows else "rows and no columns"
         raise ValueError(f"The data has no {none}: there is nothing to learn from.")
     if not frame.rows:
-        raise ValueError(
-            Message(
-                "The data has no rows (its columns are {names}): levels cannot be seen{advice}.",
-                names=show(names),
-                advice=PythonOnly("; give a domain to encode an empty table"),
-            )
-        )
-    refuse_duplicates(names)
-    declarations.check(names)
-    return zip(names, frame.columns, strict=True)
+        names = show(frame.all_names)
+        text = f"The data has no rows (its columns are {names}): levels cannot be seen"
+        advice = PythonOnly("; give a domain to encode an empty table")
+        raise ValueError(join_messages([text, advice, "."], ""))
+    refuse_duplicates(frame.all_names)
+    declarations.check(frame.all_names)
+    return frame.all_names
 
 
-def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tuple[str, Any]]:
-    """Pair every variable with its column or None; leave other columns out."""
+def summarize(
+    frame: Frame,
+    cells: tuple[Floats | None, Floats | None],
+    summaries: dict[str, ColumnSummary],
+) -> None:
+    """Add the columns of a frame to their summaries; ``cells`` are weights and copies of rows."""
+    for name, raw in zip(frame.all_names, frame.columns, strict=True):
+        one = ColumnSummary(name, has_name=frame.names is not None)
+        summaries.setdefault(name, one).read(raw, *cells, is_last=False)
+
+
+class Discovered(NamedTuple):
+    """The domain of a source, the columns that it leaves out, and whether cells are missing."""
+
+    domain: Domain
+    left_out: tuple[str, ...] = ()
+    has_missing: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a reader of parts needs to know."""
+        return {"domain": self.domain, "left_out": self.left_out}
+
+
+def infer_domain(summaries: Mapping[str, ColumnSummary], declarations: Declarations) -> Discovered:
+    """Return the domain of columns, after remarks on those that are binned or left out."""
+    declarations.check(list(summaries))
+    of, rule = declarations.of, declarations.rule
+    columns = {name: own.variable(of(name), rule) for name, own in summaries.items()}
+    has_missing = any(own.has_missing and own.has_name for own in summaries.values())
+    left_out = tuple(name for name, why in columns.items() if isinstance(why, LeftOut))
+    return Discovered(_conclude(columns, declarations), left_out, has_missing)
+
+
+def _conclude(columns: Mapping[str, Variable | LeftOut], declarations: Declarations) -> Domain:
+    variables = {name: v for name, v in columns.items() if isinstance(v, Variable)}
+    left_out = {name: why for name, why in columns.items() if isinstance(why, LeftOut)}
+    report_inferred(variables, declarations, left_out)
+    return Domain(tuple(variables.values()))
+
+
+def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> list[Any]:
+    """Return the column of every variable, or None; leave other columns out."""
     if frame.names is None:
         if len(frame.columns) != len(domain):
             raise ValueError(
@@ -326,7 +248,7 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
                 f"has {plural(len(domain), 'variable')} ({show(domain.names)}): the numbers must "
                 "be equal."
             )
-        return zip(domain.names, frame.columns, strict=True)
+        return frame.columns
     refuse_duplicates(frame.names)
     columns = dict(zip(frame.names, frame.columns, strict=True))
     extra = [name for name in frame.names if name not in domain]
@@ -338,7 +260,7 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
         )
     for n, name in enumerate(extra):
         unmatched.columns[name] = nearest(name, absent) if n < _MOST_HINTS else ""
-    return ((name, columns.get(name)) for name in domain.names)
+    return [columns.get(name) for name in domain.names]
 
 
 def report_inferred(
@@ -348,23 +270,14 @@ def report_inferred(
 ) -> None:
     """Remark once on columns binned by default or left out, fewer bins, and NaN as text."""
     if left_out and not variables:
-        raise ValueError(
-            _describe_left_out(
-                "There is nothing to learn from, because every column is left out", left_out
-            )
-        )
+        none = "There is nothing to learn from, because every column is left out"
+        raise ValueError(_describe_left_out(none, left_out))
     ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
     if ruled and declarations.rule.report:
-        first = ruled[0].name
-        remark(
-            Message(
-                "Numbers are cut into quantile bins: {columns}. Use {bins} for other bins, {none} "
-                "for none.",
-                columns=_some([f"{cite(v.name)} ({plural(len(v), 'bin')})" for v in ruled]),
-                bins=Argument("bins", {first: 5}),
-                none=Argument("bins", {first: None}),
-            )
-        )
+        shown = _some([f"{cite(v.name)} ({plural(len(v), 'bin')})" for v in ruled])
+        text = "Numbers are cut into quantile bins: {columns}. Use {bins} for other bins, {none} "
+        other, no = (Argument("bins", {ruled[0].name: use}) for use in (5, None))
+        remark(Message(text + "for none.", columns=shown, bins=other, none=no))
     if left_out:
         remark(_describe_left_out("Columns are left out", left_out))
     for name, declared in declarations.by_name.items():
@@ -386,18 +299,14 @@ def _describe_left_out(title: str, left_out: Mapping[str, LeftOut]) -> Message:
     """Say which columns are left out, why, and what keeps them."""
     parts: list[Message] = []
     for key, reason in REASONS.items():
-        names = [name for name, why in left_out.items() if why.reason == key]
-        if not names:
-            continue
-        shown = [
-            cite(name) + (f" ({n:,} different)" if (n := left_out[name].values) else "")
-            for name in names
-        ]
-        keep = [Argument(argument, {names[0]: value}) for argument, value in reason.keep]
-        text = "{columns}: {reason}" + " ({keep} keeps it)" * bool(keep)
-        kept = join_messages(keep, " or ")
-        parts.append(Message(text, columns=_some(shown), reason=reason.text, keep=kept))
-    return Message(title + ": {parts}.", parts=join_messages(parts, "; "))
+        names = {name: why.values for name, why in left_out.items() if why.reason == key}
+        if names:
+            shown = [cite(name) + f" ({n:,} different)" * bool(n) for name, n in names.items()]
+            first = next(iter(names))
+            keep = [Argument(argument, {first: value}) for argument, value in reason.keep]
+            advice = [" (", join_messages(keep, " or "), " keeps it)"] if keep else []
+            parts.append(join_messages([f"{_some(shown)}: {reason.text}", *advice], ""))
+    return join_messages([f"{title}: ", join_messages(parts, "; "), "."], "")
 
 
 def report_unknown(
@@ -411,11 +320,8 @@ def report_unknown(
             raise unknown_error(name, levels, unknown)
         texts.append(unknown_text(name, levels, unknown))
     if texts:
-        more = (
-            (f" The same holds for {plural(len(texts) - _MOST_LISTED, 'more variable')}.")
-            if len(texts) > _MOST_LISTED
-            else ""
-        )
+        rest = plural(len(texts) - _MOST_LISTED, "more variable")
+        more = f" The same holds for {rest}." * (len(texts) > _MOST_LISTED)
         remark(" ".join(texts[:_MOST_LISTED]) + more)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from rejoint.cost import read_all
-from rejoint.messages import Argument, Message, remark
+from rejoint.messages import Argument, join_messages, remark
 
 _GZIP = b"\x1f\x8b"
 
@@ -88,13 +88,11 @@ class Source:
         try:
             file = open(self.path, "rb")  # noqa: SIM115 (closed below; errors of the body pass)
         except FileNotFoundError:
-            raise FileNotFoundError(
-                f"No file '{self.name}': check the name and the folder."
-            ) from None
+            text = f"No file '{self.name}': check the name and the folder."
+            raise FileNotFoundError(text) from None
         except IsADirectoryError:
-            raise IsADirectoryError(
-                f"'{self.name}' is a folder; give the name of a file."
-            ) from None
+            text = f"'{self.name}' is a folder; give the name of a file."
+            raise IsADirectoryError(text) from None
         with file:
             if file.seekable():
                 yield file
@@ -126,17 +124,13 @@ def read_beginning(source: Source, encoding: str | None = None) -> Beginning:
     try:
         text = sample.decode(encoding, errors="replace")
     except (LookupError, ValueError):  # unknown, not of text, or with a zero in its name
-        name = Argument("encoding", encoding)
-        raise ValueError(
-            Message("{encoding} is not known to Python as an encoding of text.", encoding=name)
-        ) from None
+        no = " is not known to Python as an encoding of text."
+        raise ValueError(join_messages([Argument("encoding", encoding), no], "")) from None
     if "\0" in text:
-        zeros = (
-            "{source} contains zero bytes, so it is not text: give {format} if it has another "
-            "format, or {encoding}."
-        )
-        terms = {name: Argument(name) for name in ("format", "encoding")}
-        raise ValueError(Message(zeros, source=source.name, **terms))
+        zeros = f"{source.name} contains zero bytes, so it is not text: give "
+        other, encoded = Argument("format"), Argument("encoding")
+        use = join_messages([other, "if it has another format, or", encoded])
+        raise ValueError(join_messages([zeros, use, "."], ""))
     return Beginning(encoding, text, len(sample) < SAMPLE_BYTES)
 
 
@@ -149,11 +143,10 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
     except UnicodeDecodeError as error:
         if len(sample) - error.start > 3:  # otherwise the sample ends within a character
             text = (
-                "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the most common "
-                "other Western encoding. Give {encoding} if that is wrong."
+                f"{source.name} is not UTF-8 (byte {error.start}): it is read as Windows-1252, the "
+                "most common other Western encoding. Give "
             )
-            term = Argument("encoding")
-            remark(Message(text, source=source.name, byte=error.start, encoding=term))
+            remark(join_messages([text, Argument("encoding"), " if that is wrong."], ""))
             return "cp1252"
     return "utf-8"
 
@@ -166,18 +159,14 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
         try:
             while line := lines.readline(MOST_LINE):
                 if len(line) == MOST_LINE:
-                    raise ValueError(
-                        f"{source.name}, line {seen + 1} has {MOST_LINE:,} characters or more: it "
-                        "is not text with one record per line."
-                    )
+                    long = f"line {seen + 1} has {MOST_LINE:,} characters or more"
+                    no = "it is not text with one record per line"
+                    raise ValueError(f"{source.name}, {long}: {no}.")
                 seen += 1
                 yield line
         except UnicodeError as error:
-            text = (
-                "{source}, after line {line}: not {used} ({reason}). Use {encoding}, for instance "
-                "'latin-1'."
-            )
             reason = getattr(error, "reason", error)
-            fields = {"source": source.name, "line": seen, "used": encoding, "reason": reason}
-            raise ValueError(Message(text, encoding=Argument("encoding"), **fields)) from error
+            text = f"{source.name}, after line {seen}: not {encoding} ({reason}). Use "
+            example = ", for instance 'latin-1'."
+            raise ValueError(join_messages([text, Argument("encoding"), example], "")) from error
         lines.detach()  # the source closes what it opened

@@ -1,21 +1,20 @@
 """Split tables of any library into columns, and make frames and text from records."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.columns import Codes, check_column
+from rejoint.domain.domain import Domain
 from rejoint.domain.labels import label_array
-from rejoint.messages import Message, PythonName
+from rejoint.domain.variable import Variable
+from rejoint.messages import PythonName, join_messages
 from rejoint.text import cite, nearest, plural, show
-
-if TYPE_CHECKING:
-    from rejoint.domain.domain import Domain
-    from rejoint.domain.variable import Variable
 
 _TAKEN = (
     "a pandas, polars or pyarrow frame, anything with __arrow_c_stream__, a 2-D NumPy array, "
@@ -29,6 +28,19 @@ class Frame(NamedTuple):
     names: tuple[str, ...] | None
     columns: list[Any]
     rows: int
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Names of the columns, x0, x1, ... where the source has none."""
+        return self.names or tuple(f"x{n}" for n in range(len(self.columns)))
+
+    def without(self, left_out: Collection[str]) -> "Frame":
+        """Return the columns with no name or one that is not among these."""
+        if self.names is None or not left_out:
+            return self
+        kept = [n for n, name in enumerate(self.names) if name not in left_out]
+        names = tuple(self.names[n] for n in kept)
+        return Frame(names, [self.columns[n] for n in kept], self.rows)
 
 
 def take_apart(data: Any) -> Frame:
@@ -60,6 +72,22 @@ def take_apart(data: Any) -> Frame:
     raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
 
 
+def cut_tables(batches: Iterable[Any], schema: Any, size: int | None) -> Iterator[Any]:
+    """Yield Arrow tables of ``size`` rows (None: all), an empty one where there are no rows."""
+    import pyarrow as pa
+
+    rest: list[Any] = []
+    is_first = True
+    for batch in batches:
+        rest.append(pa.table(batch))
+        while size and sum(map(len, rest)) >= size:
+            table, is_first = pa.concat_tables(rest), False
+            yield table[:size]
+            rest = [table[size:]]
+    if is_first or any(map(len, rest)):
+        yield pa.concat_tables(rest) if rest else schema.empty_table()
+
+
 def refuse_non_table(data: Any) -> None:
     """Raise an error, which says what to do, if data are records that are not a table in memory."""
     say = getattr(type(data), "_why_no_table", None)
@@ -71,17 +99,12 @@ def split_column(frame: Frame, name: str, use: str = "sample_weight") -> tuple[F
     """Return the frame without a column that is not a variable, and that column."""
     names = list(frame.names or ())
     if names.count(name) != 1:
-        found = "there is no column" if name not in names else "there is more than one column"
-        text = (
-            "{use}: {found} {name!r}; it must be the name of one column, and the columns are "
-            "{names}.{nearest}"
-        )
-        fields = {"found": found, "name": name, "names": show(names)}
-        near = nearest(name, names)
-        raise KeyError(Message(text, use=PythonName(use), nearest=near, **fields))
+        count = "there is no column" if name not in names else "there is more than one column"
+        must = "it must be the name of one column, and the columns are"
+        text = f": {count} {cite(name)}; {must} {show(names)}.{nearest(name, names)}"
+        raise KeyError(join_messages([PythonName(use), text], ""))
     at = names.index(name)
-    rest = [column for n, column in enumerate(frame.columns) if n != at]
-    return Frame((*names[:at], *names[at + 1 :]), rest, frame.rows), frame.columns[at]
+    return frame.without([name]), frame.columns[at]
 
 
 def _of_array(array: NDArray[Any]) -> Frame:
@@ -130,30 +153,24 @@ def _of_rows(rows: list[Any]) -> Frame:
 
 
 def _of_frame(data: Any) -> Frame | None:
-    """Split a frame or series of any library; return None if it is neither."""
-    match type(data).__module__.partition(".")[0]:
-        case "pandas" if hasattr(data, "iloc"):
-            if data.ndim == 1:
-                data = data.to_frame("x0" if data.name is None else data.name)
-            columns = [data.iloc[:, n] for n in range(data.shape[1])]  # names may repeat
-            return Frame(tuple(str(name) for name in data.columns), columns, len(data))
-        case "pyarrow":
-            return _of_arrow(data)
-    import narwhals as nw  # imported late: common frames do not need it
+    """Split a frame or series of any library, or what Arrow can read; None if it is neither."""
+    library = type(data).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(data, "iloc"):
+        if data.ndim == 1:
+            data = data.to_frame("x0" if data.name is None else data.name)
+        columns = [data.iloc[:, n] for n in range(data.shape[1])]  # names may repeat
+        return Frame(tuple(map(str, data.columns)), columns, len(data))
+    if library != "pyarrow":
+        import narwhals as nw  # imported late: common frames do not need it
 
-    table = nw.from_native(data, pass_through=True, allow_series=True)
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
-    if isinstance(table, nw.Series):
-        table = table.alias(table.name or "x0").to_frame()
-    if isinstance(table, nw.DataFrame):
-        columns = [series.to_native() for series in table.iter_columns()]
-        return Frame(tuple(str(name) for name in table.columns), columns, len(table))
-    return _of_arrow(data)
-
-
-def _of_arrow(data: Any) -> Frame | None:
-    """Split any object that Arrow can read, without a copy where it is an Arrow table."""
+        table = nw.from_native(data, pass_through=True, allow_series=True)
+        if isinstance(table, nw.LazyFrame):
+            table = table.collect()
+        if isinstance(table, nw.Series):
+            table = table.alias(table.name or "x0").to_frame()
+        if isinstance(table, nw.DataFrame):
+            columns = [series.to_native() for series in table.iter_columns()]
+            return Frame(tuple(map(str, table.columns)), columns, len(table))
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         return None
     if find_spec("pyarrow"):
@@ -164,18 +181,16 @@ def _of_arrow(data: Any) -> Frame | None:
     if find_spec("polars"):
         import polars
 
-        frame = polars.DataFrame(data)
-        return Frame(tuple(frame.columns), frame.get_columns(), len(frame))
-    raise ImportError(
-        f"A {type(data).__name__} is read through Arrow: install pyarrow or polars for it."
-    )
+        return _of_frame(polars.DataFrame(data))
+    what = type(data).__name__
+    raise ImportError(f"A {what} is read through Arrow: install pyarrow or polars for it.")
 
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 _ROWS, _COLUMNS = 5, 8
 
 
-def make_frame(domain: "Domain", codes: Codes, backend: str | None, representatives: bool) -> Any:
+def make_frame(domain: Domain, codes: Codes, backend: str | None, representatives: bool) -> Any:
     """Return a frame of labels in the requested library, or in the first that is installed.
 
     Text and bins become categories of the library, with all levels; numbers and booleans
@@ -183,11 +198,14 @@ def make_frame(domain: "Domain", codes: Codes, backend: str | None, representati
     become text where the library cannot mix them.
     """
     makers = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
-    for n, v in enumerate(domain):
-        if v.empty is not None and _texts(v, representatives) is None:
-            codes = codes.copy()
-            codes[codes[:, n] == len(v) - 1, n] = -1
-    return makers[choose_backend(backend)](domain, codes, representatives)
+    make = makers[choose_backend(backend)]
+    columns = {v.name: make(v, codes[:, n], representatives) for n, v in enumerate(domain)}
+    if make is _pandas:
+        import pandas as pd
+
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(codes)))
+    library = import_module("polars" if make is _polars else "pyarrow")
+    return library.DataFrame(columns) if make is _polars else library.table(columns)
 
 
 def choose_backend(backend: str | None) -> Backend:
@@ -202,7 +220,7 @@ def choose_backend(backend: str | None) -> Backend:
     return cast(Backend, backend)
 
 
-def _texts(variable: "Variable", representatives: bool) -> list[str] | None:
+def _texts(variable: Variable, representatives: bool) -> list[str] | None:
     """Return the levels as text if they are text or bins."""
     if variable.kind == "binned":
         return None if representatives else [str(level) for level in variable.levels]
@@ -210,74 +228,62 @@ def _texts(variable: "Variable", representatives: bool) -> list[str] | None:
     return texts if len(texts) == len(variable) else None
 
 
-def _values(variable: "Variable", codes: Codes) -> NDArray[Any]:
-    """Return numbers, booleans or objects; those of code -1 are arbitrary."""
-    labels = np.array(variable.representatives or label_array(variable.values))
-    values: NDArray[Any] = labels[codes]
+def _values(
+    variable: Variable, codes: Codes, representatives: bool, *, can_mix: bool
+) -> tuple[list[str] | None, NDArray[Any], NDArray[np.bool_]]:
+    """Return texts and codes into them, or None and values; and which cells are missing.
+
+    Values of missing cells are arbitrary.
+    """
+    texts = _texts(variable, representatives)
+    if texts is not None:
+        return texts, codes, codes < 0
+    if variable.empty is not None:
+        codes = np.where(codes == len(variable) - 1, -1, codes)
+    values = np.array(variable.representatives or label_array(variable.values))[codes]
+    if values.dtype == object and not can_mix:
+        return [str(level) for level in variable.values], codes, codes < 0
+    return None, values, codes < 0
+
+
+def _pandas(variable: Variable, codes: Codes, representatives: bool) -> Any:
+    import pandas as pd
+
+    texts, values, missing = _values(variable, codes, representatives, can_mix=True)
+    if texts is not None:
+        is_ordered = variable.kind != "nominal"
+        return pd.Categorical.from_codes(codes, categories=texts, ordered=is_ordered)
+    masked = {"b": pd.arrays.BooleanArray, "i": pd.arrays.IntegerArray}
+    if missing.any() and values.dtype.kind in masked:
+        return masked[values.dtype.kind](values, missing)
+    if missing.any():
+        values[missing] = np.nan if values.dtype.kind == "f" else None
     return values
 
 
-def _uniform(
-    variable: "Variable", codes: Codes, representatives: bool
-) -> tuple[list[str] | None, NDArray[Any]]:
-    """Return text and the codes into it, or None and values of one type."""
-    texts = _texts(variable, representatives)
-    values = codes if texts is not None else _values(variable, codes)
-    if values.dtype == object:
-        return [str(level) for level in variable.levels], codes
-    return texts, values
-
-
-def _pandas(domain: "Domain", codes: Codes, representatives: bool) -> Any:
-    import pandas as pd
-
-    def series(v: "Variable", column: Codes) -> Any:
-        texts, gone = _texts(v, representatives), column < 0
-        if texts is not None:
-            return pd.Categorical.from_codes(column, categories=texts, ordered=v.kind != "nominal")
-        values = _values(v, column)
-        if not gone.any():
-            return values
-        match values.dtype.kind:
-            case "b":
-                return pd.arrays.BooleanArray(values, gone)
-            case "i":
-                return pd.arrays.IntegerArray(values, gone)
-        values[gone] = np.nan if values.dtype.kind == "f" else None
-        return values
-
-    columns = {v.name: series(v, codes[:, n]) for n, v in enumerate(domain)}
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(codes)))
-
-
-def _polars(domain: "Domain", codes: Codes, representatives: bool) -> Any:
+def _polars(variable: Variable, codes: Codes, representatives: bool) -> Any:
     import polars as pl
 
-    def series(v: "Variable", column: Codes) -> Any:
-        (texts, values), gone = _uniform(v, column, representatives), column < 0
-        if texts is None:
-            return pl.Series(v.name, values).set(pl.Series(gone), None)
-        places = pl.Series(np.where(gone, 0, values).astype(np.uint32)).set(pl.Series(gone), None)
-        kind = pl.Categorical if v.kind == "nominal" else pl.Enum(texts)
-        return pl.Series(v.name, texts, dtype=kind).gather(places)
-
-    return pl.DataFrame([series(v, codes[:, n]) for n, v in enumerate(domain)])
+    texts, values, missing = _values(variable, codes, representatives, can_mix=False)
+    gaps = pl.Series(missing)
+    if texts is None:
+        return pl.Series(values).set(gaps, None)
+    places = pl.Series(np.where(missing, 0, values).astype(np.uint32)).set(gaps, None)
+    kind = pl.Categorical if variable.kind == "nominal" else pl.Enum(texts)
+    return pl.Series(texts, dtype=kind).gather(places)
 
 
-def _pyarrow(domain: "Domain", codes: Codes, representatives: bool) -> Any:
+def _pyarrow(variable: Variable, codes: Codes, representatives: bool) -> Any:
     import pyarrow as pa
 
-    def array(v: "Variable", column: Codes) -> Any:
-        (texts, values), gone = _uniform(v, column, representatives), column < 0
-        if texts is None:
-            return pa.array(values, mask=gone)
-        cells = pa.array(values.astype(np.int32), mask=gone)
-        return pa.DictionaryArray.from_arrays(cells, pa.array(texts), ordered=v.kind != "nominal")
-
-    return pa.table({v.name: array(v, codes[:, n]) for n, v in enumerate(domain)})
+    texts, values, missing = _values(variable, codes, representatives, can_mix=False)
+    if texts is None:
+        return pa.array(values, mask=missing)
+    cells, is_ordered = pa.array(values.astype(np.int32), mask=missing), variable.kind != "nominal"
+    return pa.DictionaryArray.from_arrays(cells, pa.array(texts), ordered=is_ordered)
 
 
-def head(domain: "Domain", codes: Codes, weight: NDArray[np.float64] | None) -> str:
+def head(domain: Domain, codes: Codes, weight: NDArray[np.float64] | None) -> str:
     """Return the size of the records and their first rows as text."""
     rows, width = codes.shape
     share = f"{np.mean(codes < 0):.0%}".replace("%", " %") if codes.size else "0 %"

@@ -7,19 +7,26 @@ number, ordered levels, labels, an identifier or a date.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import EXACT, Coded, Column, Numbers, column_of_distinct, numbers_if_all
+from rejoint.domain.columns import (
+    Coded,
+    Column,
+    Numbers,
+    numbers_if_all,
+    parse_numbers,
+    read_column,
+)
 from rejoint.domain.dates import DATE_PARTS, are_dates, date_part, date_parts, day_of
 from rejoint.domain.labels import (
     LabelError,
     Level,
     bins_of_edges,
     checked_levels,
+    join_neighbors,
     natural_order,
     quantile_edges,
     representatives,
@@ -27,7 +34,7 @@ from rejoint.domain.labels import (
     values_within,
 )
 from rejoint.domain.variable import Kind, Variable
-from rejoint.messages import Argument, Message, PythonName, remark
+from rejoint.messages import Argument, PythonName, join_messages, remark
 from rejoint.text import cite, nearest, plural, show
 
 
@@ -155,8 +162,12 @@ class Declaration(NamedTuple):
     @property
     def is_kept(self) -> bool:
         """Whether it was declared what the column is: such a column is not left out."""
-        has_bins = self.bins is not None and self.bins is not False
-        return has_bins or self.kind is not None or self.levels is not None
+        return self.has_bins or self.kind is not None or self.levels is not None
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether bins were declared."""
+        return self.bins is not None and self.bins is not False
 
 
 class Declarations(NamedTuple):
@@ -177,23 +188,17 @@ class Declarations(NamedTuple):
 
     def check(self, known: Sequence[str], what: str = "columns") -> None:
         """Raise KeyError for a declaration about a column that does not exist."""
-        listed = {"not_applicable": self.not_applicable or (), "missing_level": self.missing_level}
-        declared: list[tuple[str, tuple[str, ...]]]
-        declared = [(name, ("kinds", "levels", "bins")) for name in self.by_name]
-        declared += [(n, (use,)) for use, names in listed.items() if names != "auto" for n in names]
-        for name, arguments in declared:
+        named = self.not_applicable if isinstance(self.not_applicable, tuple) else ()
+        declared: dict[str, tuple[str, ...]] = dict.fromkeys(self.missing_level, ("missing_level",))
+        declared |= dict.fromkeys(named, ("not_applicable",))
+        declared |= dict.fromkeys(self.by_name, ("kinds", "levels", "bins"))
+        for name, arguments in declared.items():
             if name not in known:
-                text = "{arguments}: there is no {name!r}; the {what} are {known}.{nearest}"
-                fields = {"name": name, "what": what, "known": show(known)}
+                *first, last = map(PythonName, arguments)
+                either = join_messages([join_messages(first, ", "), last], " or ")
                 near = nearest(name, known)
-                raise KeyError(Message(text, arguments=_either(arguments), nearest=near, **fields))
-
-
-def _either(arguments: Sequence[str]) -> Message:
-    """Return names of arguments with "or" before the last."""
-    fields = {name: PythonName(name) for name in arguments}
-    text = ", ".join(f"{{{name}}}" for name in arguments[:-1])
-    return Message(f"{text} or {{{arguments[-1]}}}" if text else f"{{{arguments[0]}}}", **fields)
+                there = f": there is no {cite(name)}; the {what} are {show(known)}.{near}"
+                raise KeyError(join_messages([either, there], ""))
 
 
 def read_declarations(
@@ -213,17 +218,19 @@ def read_declarations(
             raise ValueError(f"bins must be 2 or more, got {cite(bins)}.")
         rule, bins = replace(rule, few_bins=int(bins), many_bins=int(bins), report=False), None
     by_name: dict[str, Declaration] = {}
-    for field, declarations in (
-        ("kind", _mapping("kinds", kinds)),
-        ("levels", _mapping("levels", levels)),
+    for field, argument, declared in (
+        ("kind", "kinds", kinds),
+        ("levels", "levels", levels),
+        ("bins", "bins", bins),
     ):
-        for name, declared in declarations.items():
-            by_name[name] = by_name.get(name, others)._replace(**{field: declared})
-    for name, declared in _mapping("bins", bins).items():
-        # None in the mapping declares no bins; a column that is not in it gets the default.
-        by_name[name] = by_name.get(name, others)._replace(
-            bins=False if declared is None else declared
-        )
+        if declared is not None and not isinstance(declared, Mapping):
+            must = "a dict from names of variables"
+            raise TypeError(f"{argument} must be {must}, not {cite(declared)}.")
+        for name, own in (declared or {}).items():
+            if own is None and field == "bins":  # no bins; a column not in the dict has the default
+                own = False
+            change: dict[str, Any] = {field: own}
+            by_name[str(name)] = by_name.get(str(name), others)._replace(**change)
     named: Any = not_applicable
     if named not in ("auto", False):
         named = _names("not_applicable", not_applicable)
@@ -235,16 +242,6 @@ def _names(argument: str, names: Any) -> tuple[str, ...]:
         others = "'auto', False or " * (argument == "not_applicable")
         raise TypeError(f"{argument} must be {others}a list of names, not {cite(names)}.")
     return tuple(str(name) for name in names)
-
-
-def _mapping(argument: str, declarations: object) -> dict[str, Any]:
-    if declarations is None:
-        return {}
-    if not isinstance(declarations, Mapping):
-        raise TypeError(
-            f"{argument} must be a dict from names of variables, not {cite(declarations)}."
-        )
-    return {str(name): declared for name, declared in declarations.items()}
 
 
 Floats = NDArray[np.float64]
@@ -303,82 +300,182 @@ def infer_variable(
     return summary.variable(declared, rule)
 
 
-class Tally(NamedTuple):
-    """Distinct values of a column: the cells and the weight of each, and the number of records."""
+@dataclass(frozen=True)
+class Tally:
+    """Distinct values of a column, and what is declared about it.
 
+    Parameters
+    ----------
+    name : str
+    column : Column
+    cells, mass : array of float
+        Number of cells and weight of each value.
+    records : float
+        Number of records that have a value.
+    declared : Declaration
+    rule : ColumnRule
+    """
+
+    name: str
     column: Column
     cells: Floats
     mass: Floats
     records: float
+    declared: Declaration
+    rule: ColumnRule
+
+    @property
+    def what(self) -> str:
+        """The column in a message."""
+        return f"Variable {cite(self.name)}"
+
+    @property
+    def kind(self) -> Kind:
+        """What is declared about the order of labels, by the user or with the data."""
+        is_ordered = isinstance(self.column, Coded) and self.column.ordered
+        return self.declared.kind or ("ordinal" if is_ordered else "nominal")
+
+    def variable(self) -> Variable | LeftOut:
+        """Return the variable: as declared by the user, by the data, or by the cells."""
+        declared, column = self.declared, self.column
+        if declared.levels is not None:
+            if declared.has_bins:
+                raise ValueError(f"{self.what}: give its levels or its bins, not both.")
+            return Variable(self.name, checked_levels(self.name, declared.levels), self.kind)
+        if declared.kind == "binned" or declared.has_bins:
+            default = self.rule.count_bins(self.records)
+            return self._binned(declared.bins if declared.has_bins else default)
+        return self._of_numbers(column) if isinstance(column, Numbers) else self._of_labels(column)
+
+    def _of_numbers(self, column: Numbers) -> Variable | LeftOut:
+        distinct, declared, rule = column.values, self.declared, self.rule
+        if not len(distinct):
+            return self._empty()
+        kind = number_kind(distinct, rule)
+        many = len(distinct) > rule.count_levels(self.records)
+        if many and kind == "ordinal" and declared.kind is None and declared.bins is None:
+            is_whole, present = distinct.dtype.kind in "iu", float(self.cells.sum())
+            if is_whole and rule.leave_out and is_identifier(self.name, distinct, present, rule):
+                return LeftOut("id", len(distinct))
+            return self._binned(rule.count_bins(self.records))
+        levels = tuple(distinct.tolist())
+        if distinct.dtype.kind == "f" and distinct.dtype.itemsize < 8:
+            # The shortest text of a narrow float is the intended number: 0.1, not 0.1000000015.
+            levels = tuple(float(str(value)) for value in distinct)
+        return Variable(self.name, levels, declared.kind or kind)
+
+    def _binned(self, wanted: Any) -> Variable:
+        declared, column, mass = self.declared, self.column, self.mass
+        if declared.kind not in (None, "binned"):
+            raise ValueError(f"{self.what}: it cannot be both {declared.kind} and binned.")
+        if isinstance(column, Coded):
+            column = numbers_if_all(column)
+        if isinstance(column, Coded) and (column.codes >= 0).any():
+            labels = f"it holds {show(column.labels)}, not numbers"
+            raise ValueError(f"{self.what} cannot be binned: {labels}.")
+        values = column.floats() if isinstance(column, Numbers) else np.full(len(column), np.nan)
+        there = ~np.isnan(values)
+        total = float(mass[there].sum())
+        if total > 0 and total != self.records:
+            mass = scale_weights(mass, self.records, total)
+        bins = bins_of_edges(self._edges(wanted, values[there], mass[there]))
+        infinite = int(self.cells[np.isinf(values)].sum())
+        if infinite:
+            remark(
+                f"{self.what} has {plural(infinite, 'infinite value')}: means and other "
+                "expectations leave them out. If they stand for missing cells, make them missing."
+            )
+        means, contents = representatives(bins, values, mass), values_within(bins, values, mass)
+        return Variable(self.name, bins, "binned", means, contents)
+
+    def _edges(self, wanted: Any, values: Floats, mass: Floats) -> Floats:
+        if isinstance(wanted, (int, np.integer)):
+            if not 2 <= wanted <= MOST_BINS:
+                range_of = f"2 or more, up to {MOST_BINS:,}, or a list of edges"
+                raise ValueError(f"{self.what}: bins must be {range_of}; not {wanted:,}.")
+            if not len(values):
+                raise self._no_value()
+            return quantile_edges(values, int(wanted), mass)
+        try:
+            edges = np.array([float(e) for e in wanted])
+        except (TypeError, ValueError):
+            edges = np.array([])
+        if len(edges) < 2 or not (np.diff(edges) > 0).all():
+            must = "a number of bins or two or more increasing edges"
+            raise ValueError(f"{self.what}: bins must be {must}, not {cite(wanted)}.")
+        return edges
+
+    def _of_labels(self, column: Coded) -> Variable | LeftOut:
+        labels = column.labels
+        if not labels or not (column.declared or (column.codes >= 0).any()):
+            return self._empty()
+        if column.declared:
+            return Variable(self.name, labels, self.kind)
+        if all(isinstance(label, bool) for label in labels):
+            return Variable(self.name, (False, True), self.kind)
+        texts: dict[str, Level] = {}
+        for label in labels:
+            other = texts.setdefault(str(label), label)
+            if other is not label:
+                both = " and ".join(f"{cite(x)} ({type(x).__name__})" for x in (other, label))
+                advice = "make them one type, text or number"
+                raise ValueError(f"{self.what} holds both {both}: {advice}.")
+        reason = None if self.declared.kind else self._why_left_out(labels)
+        if reason is not None and self.rule.leave_out:
+            return reason
+        if reason is not None:
+            remark(
+                f"{self.what}: {REASONS[reason.reason].text}. Each of {reason.values:,} different "
+                "texts is a level: leave the column out, or group its values."
+            )
+        return Variable(self.name, tuple(natural_order(labels)), self.kind)
+
+    def _why_left_out(self, labels: Sequence[Level]) -> LeftOut | None:
+        """Return why texts are not levels; None where they are."""
+        count, present, rule = len(labels), float(self.cells.sum()), self.rule
+        if count > rule.many_bins and are_dates(labels):
+            parts = [part for part in DATE_PARTS if all(date_part(label, part) for label in labels)]
+            return LeftOut(("time", "day", "date")[len(parts)], count)
+        if count > rule.most_texts and are_numbers_as_text(labels):
+            return LeftOut("number", count)
+        # With copies, rows may be the cells of a table, each of which occurs once.
+        is_each_once = rule.fewest_texts <= count == present >= self.records
+        if is_each_once or count > max(rule.most_texts, rule.nearly_all * present):
+            return LeftOut("name", count)
+        is_rare = self.cells * max(self.records / present, 1.0) <= 2.0
+        is_free = count > rule.free_texts and is_rare.sum() > count / 2
+        return LeftOut("text", count) if is_free else None
+
+    def _empty(self) -> LeftOut:
+        if self.declared.is_kept or not self.rule.leave_out:
+            raise self._no_value()
+        return LeftOut("empty")
+
+    def _no_value(self) -> ValueError:
+        return ValueError(
+            f"{self.what} has no value in any row: leave the column out, "
+            f"or declare what it can be: levels={{{cite(self.name)}: [...]}}."
+        )
 
 
-def _variable_of(
-    name: str, tally: Tally, declared: Declaration, rule: ColumnRule
-) -> Variable | LeftOut:
-    if declared.kind in DATE_PARTS:
-        tally = tally._replace(column=_read_dates(name, tally.column, declared))
-    has_bins = declared.bins is not None and declared.bins is not False
-    if declared.levels is not None:
-        if has_bins:
-            raise ValueError(f"Variable {cite(name)}: give its levels or its bins, not both.")
-        kind = declared.kind or _kind(tally.column)
-        return Variable(name, checked_levels(name, declared.levels), kind)
-    if declared.kind == "binned" or has_bins:
-        wanted = declared.bins if has_bins else rule.count_bins(tally.records)
-        return _binned(name, tally, wanted, declared.kind)
-    if isinstance(tally.column, Numbers):
-        return _of_numbers(name, tally.column, tally, declared, rule)
-    return _of_labels(name, tally.column, tally, declared, rule)
+#: Quantile bins of a column at the most: their edges take memory, however few the values are.
+MOST_BINS = 100_000
 
 
 def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
     """Return the year or the month of dates; raise an error where none is known, or not which."""
     assert declared.kind is not None
     part, coded = declared.kind, date_parts(column, declared.kind)
-    known: tuple[int, ...] = tuple(sorted(x for x in coded.labels if type(x) is int))
+    parts = sorted(x for x in coded.labels if type(x) is int)
     unclear = next((x for x in coded.labels if type(x) is not int and date_part(x, "year")), None)
-    if unclear is not None or not (known or declared.levels):
+    if unclear is not None or not (parts or declared.levels):
         shown = show(coded.labels) if unclear is None else cite(unclear)
-        text = (
-            "Variable {name!r} has no {part} in {shown}: write dates as 2020-01-31, or use {year}."
-        )
+        text = f"Variable {cite(name)} has no {part} in {shown}: write dates as 2020-01-31, or use "
         year = Argument("kinds", {name: "nominal" if unclear is None else "year"})
-        raise ValueError(Message(text, name=name, part=part, shown=shown, year=year))
-    place: dict[Level, int] = {label: code for code, label in enumerate(known)}
-    table = np.array([*(place.get(label, -1) for label in coded.labels), -1], dtype=np.int32)
-    return Coded(known, table[coded.codes], declared=True)
-
-
-def _count_values(there: NDArray[np.bool_], copies: Floats | None) -> float:
-    """Return the number of values: their copies, or how many where they have fewer."""
-    if copies is None:
-        return float(there.sum())
-    return max(float(copies[there].sum()), float((copies[there] > 0).sum()))
-
-
-def _kind(column: Column) -> Kind:
-    return "ordinal" if isinstance(column, Coded) and column.ordered else "nominal"
-
-
-def _of_numbers(
-    name: str, column: Numbers, tally: Tally, declared: Declaration, rule: ColumnRule
-) -> Variable | LeftOut:
-    distinct = column.values
-    if not len(distinct):
-        return _empty(name, declared, rule)
-    kind = number_kind(distinct, rule)
-    if kind == "ordinal" and declared.kind is None and declared.bins is None:
-        many = len(distinct) > rule.count_levels(tally.records)
-        is_whole, present = distinct.dtype.kind in "iu", float(tally.cells.sum())
-        if many and is_whole and rule.leave_out and is_identifier(name, distinct, present, rule):
-            return LeftOut("id", len(distinct))
-        if many:
-            return _binned(name, tally, rule.count_bins(tally.records), None)
-    levels = tuple(distinct.tolist())
-    if distinct.dtype.kind == "f" and distinct.dtype.itemsize < 8:
-        # The shortest text of a narrow float is the intended number: 0.1, not 0.1000000015.
-        levels = tuple(float(str(value)) for value in distinct)
-    return Variable(name, levels, declared.kind or kind)
+        raise ValueError(join_messages([text, year, "."], ""))
+    places: dict[Level, int] = {label: code for code, label in enumerate(parts)}
+    codes = coded.mapped([places.get(label, -1) for label in coded.labels])
+    return Coded(tuple(parts), codes, declared=True)
 
 
 def number_kind(distinct: NDArray[Any], rule: ColumnRule = DEFAULT_RULE) -> Kind:
@@ -454,133 +551,8 @@ def is_identifier_name(name: str) -> bool:
     return not ID_WORDS.isdisjoint(words) or any(ID_NAME.fullmatch(word) for word in words)
 
 
-def _binned(name: str, tally: Tally, wanted: Any, kind: Kind | None) -> Variable:
-    if kind not in (None, "binned"):
-        raise ValueError(f"Variable {cite(name)}: it cannot be both {kind} and binned.")
-    column, mass = tally.column, tally.mass
-    if isinstance(column, Coded):
-        column = numbers_if_all(column)
-    if isinstance(column, Coded) and (column.codes >= 0).any():
-        raise ValueError(
-            f"Variable {cite(name)} cannot be binned: it holds {show(column.labels)}, not numbers."
-        )
-    values = column.floats() if isinstance(column, Numbers) else np.full(len(column), np.nan)
-    there = ~np.isnan(values)
-    total = float(mass[there].sum())
-    if total > 0 and total != tally.records:
-        mass = scale_weights(mass, tally.records, total)
-    if isinstance(wanted, (int, np.integer)):
-        edges = _quantiles(name, values[there], int(wanted), mass[there])
-    else:
-        edges = _checked_edges(name, wanted)
-    infinite = int(tally.cells[np.isinf(values)].sum())
-    if infinite:
-        remark(
-            f"Variable {cite(name)} has {plural(infinite, 'infinite value')}: means and other "
-            "expectations leave them out. If they stand for missing cells, make them missing."
-        )
-    bins = bins_of_edges(edges)
-    means, contents = representatives(bins, values, mass), values_within(bins, values, mass)
-    return Variable(name, bins, "binned", means, contents)
-
-
-#: Quantile bins of a column at the most: their edges take memory, however few the values are.
-MOST_BINS = 100_000
-
-
-def _quantiles(name: str, values: Floats, count: int, weight: Floats) -> Floats:
-    if not 2 <= count <= MOST_BINS:
-        raise ValueError(
-            f"Variable {cite(name)}: bins must be 2 or more, up to {MOST_BINS:,}, or a list of "
-            f"edges; not {count:,}."
-        )
-    if not len(values):
-        raise _no_value(name)
-    return quantile_edges(values, count, weight)
-
-
-def _checked_edges(name: str, wanted: Any) -> Floats:
-    try:
-        edges = np.array([float(e) for e in wanted])
-    except (TypeError, ValueError):
-        edges = np.array([])
-    if len(edges) < 2 or not (np.diff(edges) > 0).all():
-        raise ValueError(
-            f"Variable {cite(name)}: bins must be a number of bins or two or more increasing "
-            f"edges, not {cite(wanted)}."
-        )
-    return edges
-
-
-def _of_labels(
-    name: str, column: Coded, tally: Tally, declared: Declaration, rule: ColumnRule
-) -> Variable | LeftOut:
-    labels, kind = column.labels, declared.kind or _kind(column)
-    if not labels or not (column.declared or (column.codes >= 0).any()):
-        return _empty(name, declared, rule)
-    if column.declared:
-        return Variable(name, labels, kind)
-    if all(isinstance(label, bool) for label in labels):
-        return Variable(name, (False, True), kind)
-    _refuse_same_text(name, labels)
-    reason = None if declared.kind else _why_left_out(labels, tally.cells, tally.records, rule)
-    if reason is not None and rule.leave_out:
-        return reason
-    if reason is not None:
-        remark(
-            f"Variable {cite(name)}: {REASONS[reason.reason].text}. Each of {reason.values:,} "
-            "different texts is a level: leave the column out, or group its values."
-        )
-    return Variable(name, tuple(natural_order(labels)), kind)
-
-
-def _why_left_out(
-    labels: Sequence[Level], cells: Floats, records: float, rule: ColumnRule
-) -> LeftOut | None:
-    """Return why texts are not levels; None where they are."""
-    count, present = len(labels), float(cells.sum())
-    if count > rule.many_bins and are_dates(labels):
-        parts = [part for part in DATE_PARTS if all(date_part(label, part) for label in labels)]
-        return LeftOut(("time", "day", "date")[len(parts)], count)
-    if count > rule.most_texts and are_numbers_as_text(labels):
-        return LeftOut("number", count)
-    # With copies, rows may be the cells of a table, each of which occurs once.
-    if rule.fewest_texts <= count == present >= records or (
-        count > max(rule.most_texts, rule.nearly_all * present)
-    ):
-        return LeftOut("name", count)
-    is_rare = cells * max(records / present, 1.0) <= 2.0
-    if count > rule.free_texts and is_rare.sum() > count / 2:
-        return LeftOut("text", count)
-    return None
-
-
-def _refuse_same_text(name: str, labels: Sequence[Level]) -> None:
-    seen: dict[str, Level] = {}
-    for label in labels:
-        other = seen.setdefault(str(label), label)
-        if other is not label:
-            both = " and ".join(f"{cite(x)} ({type(x).__name__})" for x in (other, label))
-            raise ValueError(
-                f"Variable {cite(name)} holds both {both}: make them one type, text or number."
-            )
-
-
-def _empty(name: str, declared: Declaration, rule: ColumnRule) -> LeftOut:
-    if declared.is_kept or not rule.leave_out:
-        raise _no_value(name)
-    return LeftOut("empty")
-
-
-def _no_value(name: str) -> ValueError:
-    return ValueError(
-        f"Variable {cite(name)} has no value in any row: leave the column out, "
-        f"or declare what it can be: levels={{{cite(name)}: [...]}}."
-    )
-
-
-#: Distinct numbers beyond which a sample of this size replaces them: it estimates quantiles to
-#: 0.1 % of the records. More distinct texts than this are not levels.
+#: Distinct numbers beyond which neighbors in rank are joined, which moves quantiles by some
+#: hundred-thousandths of the records. More distinct texts than this are not levels.
 MOST_DISTINCT = 200_000
 
 
@@ -590,149 +562,153 @@ class ColumnSummary:
     Parameters
     ----------
     name : str
-    named : bool
+    has_name : bool
         Whether the source gave the name.
-    is_text : bool
-        Whether labels are texts of a file, which are numbers if all of them are.
     most : float, optional
-        Distinct numbers beyond which a sample replaces them.
+        Distinct numbers beyond which neighbors are joined.
     """
 
-    def __init__(
-        self, name: str, *, named: bool = True, is_text: bool = False, most: float | None = None
-    ) -> None:
-        self.name, self.named, self.is_text = name, named, is_text
+    def __init__(self, name: str, *, has_name: bool = True, most: float | None = None) -> None:
+        self.name, self.has_name = name, has_name
         self.most = MOST_DISTINCT if most is None else most
+        self.is_text: bool | None = None  # whether labels are cells of text files
         self.labels: dict[Level, int] = {}
         self.label_counts: Floats = np.zeros((2, 0))  # cells and weight of each label
-        self.declared, self.ordered = True, True  # while all parts declare it
-        self.values: NDArray[Any] = np.zeros(0, dtype=np.int64)
+        self.is_declared, self.is_ordered = True, True  # while all parts declare it
+        self.values: NDArray[Any] = np.zeros(0, dtype=np.int64)  # in order
         self.value_counts: Floats = np.zeros((2, 0))
-        self.value_cells = 0.0
-        self.copies = 0.0  # cells with as many copies as their records have
         self.range = (np.inf, -np.inf)  # of whole numbers; a number that is not makes it infinite
-        self.sampled: ReservoirSample | None = None
+        self.distinct_share = 0.0  # distinct numbers per cell, once they were too many
+        self.copies = 0.0  # cells with as many copies as their records have
         self.has_missing = False
         self.is_by_day = False  # whether times of the day are left out, as they are too many
         self.left_out: LeftOut | None = None  # once its texts are too many
         self.error: LabelError | None = None  # of values that cannot be labels
 
+    def read(
+        self, raw: Any, weight: Floats | None, copies: Floats | None = None, is_last: bool = True
+    ) -> Column | None:
+        """Add a column of any library, and return it; None if it has values that are no labels.
+
+        Cells of a text file are read as numbers, if all are, where no other part follows.
+        """
+        try:
+            column = read_column(raw, self.name)
+            column = parse_numbers(column, self.name) if is_last else column
+        except LabelError as error:
+            self.error = error
+            return None
+        self.add(column, weight, copies)
+        return column
+
     def add(self, column: Column, weight: Floats | None, copies: Floats | None = None) -> None:
         """Add one part: the weight of each cell, and its copies."""
+        present = column.is_present
+        count = float(present.sum())
+        if copies is not None:  # of a cell of a table perhaps less than one
+            count = max(float(copies[present].sum()), float((copies[present] > 0).sum()))
+        self.copies += count
+        self.has_missing |= not present.all()
+        is_text = isinstance(column, Coded) and column.is_text
+        self.is_text = is_text if self.is_text is None else self.is_text
+        if self.is_text is not is_text:
+            self._parse()
+            self.is_text, column = False, parse_numbers(column, self.name)
+        self._count(column, None, weight)
+
+    def _count(self, column: Column, cells: Floats | None, mass: Floats | None) -> None:
+        """Count values, each of a number of cells (by default one) and a weight."""
         if self.left_out is not None:
             return
-        if isinstance(column, Coded):
-            there = column.codes >= 0
-        else:
-            there = np.ones(len(column), bool) if column.missing is None else ~column.missing
-        self.copies += _count_values(there, copies)
-        self.has_missing |= not there.all()
         if isinstance(column, Numbers):
-            values = column.present()
-            if len(values):
-                mass = None if weight is None else weight[there]
-                self._add_values(*_tallied(values, mass))
+            cells, mass = (
+                x if x is None or column.missing is None else x[column.is_present]
+                for x in (cells, mass)
+            )
+            self._add_values(column.present(), cells, mass)
         elif column.labels:
             size = len(column.labels) + 1
-            both = (np.bincount(column.codes + 1, each, size)[1:] for each in (None, weight))
-            self._add_labels(column, np.array([*both], dtype=np.float64))
+            both = [np.bincount(column.codes + 1, x, size)[1:] for x in (cells, mass)]
+            self.is_declared &= column.declared
+            self.is_ordered &= column.ordered
+            self._add_labels(column.labels, np.array(both, dtype=np.float64))
 
-    def _add_labels(self, column: Coded, counts: Floats) -> None:
-        """Add labels with their cells and weights."""
-        self.declared &= column.declared
-        self.ordered &= column.ordered
-        labels = map(day_of, column.labels) if self.is_by_day else column.labels
+    def _add_labels(self, labels: Iterable[Level], counts: Floats) -> None:
+        if self.is_by_day:
+            labels = map(day_of, labels)
         places = [self.labels.setdefault(label, len(self.labels)) for label in labels]
-        total = np.zeros((2, len(self.labels)))
-        total[:, : self.label_counts.shape[1]] = self.label_counts
-        for mine, more in zip(total, counts, strict=True):
-            np.add.at(mine, places, more)
-        self.label_counts = total
+        grown = len(self.labels) - self.label_counts.shape[1]
+        self.label_counts = np.hstack([self.label_counts, np.zeros((2, grown))])
+        for total, more in zip(self.label_counts, counts, strict=True):
+            np.add.at(total, places, more)
+        if len(self.labels) > self.most and self.is_text:
+            self._parse()
         if len(self.labels) > self.most:
-            if self.is_text:
-                self._settle()
-            if len(self.labels) > self.most:
-                old, counts = self._take_labels()
-                if self.is_by_day or not are_dates(old.labels):
-                    self.left_out = LeftOut("text")
-                    return
-                self.is_by_day = True
-                self._add_labels(old, counts)
+            column, counts = self._take_labels()
+            if self.is_by_day or not are_dates(column.labels):
+                self.left_out = LeftOut("text")
+                return
+            self.is_by_day = True
+            self._add_labels(column.labels, counts)
 
     def _take_labels(self) -> tuple[Coded, Floats]:
         """Return the labels with their counts, and forget them."""
-        coded, counts = _as_labels(tuple(self.labels)), self.label_counts
+        labels, counts = tuple(self.labels), self.label_counts
         self.labels, self.label_counts = {}, np.zeros((2, 0))
-        return coded, counts
+        return Coded(labels, np.arange(len(labels)), is_text=bool(self.is_text)), counts
 
-    def _settle(self) -> None:
+    def _parse(self) -> None:
         """Make numbers of texts if all are numbers."""
-        numbers = numbers_of([str(label) for label in self.labels])
-        if numbers is None or not self.labels:
+        if self.is_text and self.labels:
+            column, counts = self._take_labels()
+            parsed = parse_numbers(column, self.name)
+            if isinstance(parsed, Numbers) or len(column.labels) <= self.most:
+                self._count(parsed, *counts)
+            else:
+                self.labels = {label: n for n, label in enumerate(column.labels)}
+                self.label_counts = counts
+
+    def _add_values(self, values: NDArray[Any], cells: Floats | None, mass: Floats | None) -> None:
+        """Add numbers with their cells and weights."""
+        if not len(values):
             return
-        column, counts = self._take_labels()
-        typed = numbers_if_all(column_of_distinct(numbers, column.codes, self.name))
-        if isinstance(typed, Numbers):
-            self._add_values(*_tallied(typed.values, counts[1], counts[0]))
-        else:
-            places, counts = typed.codes, counts
-            cells = [np.bincount(places, row, len(typed.labels)) for row in counts]
-            self.labels = {label: place for place, label in enumerate(typed.labels)}
-            self.label_counts = np.array(cells)
-
-    def _add_values(self, values: NDArray[Any], counts: Floats) -> None:
-        """Add distinct numbers in order with their cells and weights."""
-        self.value_cells += float(counts[0].sum())
-        low, high = float(values[0]), float(values[-1])
-        is_whole = values.dtype.kind in "iu"
+        distinct, counts = _tally(values, mass, cells)
+        low, high = float(distinct[0]), float(distinct[-1])
+        is_whole = distinct.dtype.kind in "iu"
         self.range = (min(self.range[0], low), max(self.range[1], high if is_whole else np.inf))
-        if self.sampled is not None:
-            self.sampled.add(values, counts[1])
-        elif not len(self.values):
-            self.values, self.value_counts = values, counts
-        else:
-            both = np.concatenate(_alike(self.values, values))
-            cells, mass = np.hstack([self.value_counts, counts])
-            self.values, self.value_counts = _tallied(both, mass, cells)
-        if self.sampled is None and len(self.values) > self.most:
-            self._sample()
-
-    def _sample(self) -> None:
-        self.sampled = ReservoirSample(MOST_DISTINCT)
-        self.sampled.add(self.values, self.value_counts[1])
+        if len(self.values):
+            counts = np.hstack([self.value_counts, counts])
+            both = np.concatenate(_alike(self.values, distinct))
+            distinct, counts = _tally(both, counts[1], counts[0])
+        if len(distinct) > self.most:
+            self.distinct_share = self.distinct_share or len(distinct) / float(counts[0].sum())
+            distinct, counts = join_neighbors(distinct, counts, int(self.most) // 2)
+        self.values, self.value_counts = distinct, counts
 
     def join(self, other: "ColumnSummary") -> None:
         """Add another summary of the same column."""
-        if self.is_text != other.is_text:
+        if self.is_text is not other.is_text:
             for one in (self, other):
-                if one.is_text:
-                    one._settle()
+                one._parse()
                 one.is_text = False
-        self.named &= other.named
+        self.has_name &= other.has_name
         self.has_missing |= other.has_missing
+        self.is_declared &= other.is_declared or not other.labels
+        self.is_ordered &= other.is_ordered or not other.labels
         self.left_out, self.error = self.left_out or other.left_out, self.error or other.error
-        if self.left_out is not None:
-            return
         self.copies += other.copies
-        if other.labels:
-            column = _as_labels(tuple(other.labels), other.declared, other.ordered)
-            self._add_labels(column, other.label_counts)
-        if other.sampled is not None:
-            if self.sampled is None:
-                self._sample()
-            assert self.sampled is not None
-            self.sampled.join(other.sampled)
-            self.value_cells += other.value_cells
+        self.distinct_share = self.distinct_share or other.distinct_share
+        if self.left_out is None:
+            self._add_labels(other.labels, other.label_counts)
+            self._add_values(other.values, *other.value_counts)
             low, high = zip(self.range, other.range, strict=True)
             self.range = (min(low), max(high))
-        elif len(other.values):
-            self._add_values(other.values, other.value_counts)
 
     def variable(
         self, declared: Declaration, rule: ColumnRule = DEFAULT_RULE
     ) -> Variable | LeftOut:
         """Return the variable of the column."""
-        if not self.named:
+        if not self.has_name:
             rule = rule.without_names()
         if self.error is not None:
             return leave_out_unreadable(self.error, declared, rule)
@@ -743,42 +719,39 @@ class ColumnSummary:
                 f"Variable {cite(self.name)} has more than {MOST_DISTINCT:,} different texts, "
                 "which cannot be levels: leave the column out, or group its values."
             )
-        if self.is_text:
-            self._settle()
-        if self.sampled is not None:
-            return self._of_sample(self.sampled, declared, rule)
+        self._parse()
+        if self.distinct_share:
+            if self._numbers_rows(declared, rule):
+                return LeftOut("id")
+            rule = replace(rule, leave_out=False)
         if self.labels and len(self.values):  # text in one part, numbers in another
-            values = _as_labels(tuple(self.values.tolist()))
-            self._add_labels(values, self.value_counts)
+            self.is_declared = False
+            self._add_labels(self.values.tolist(), self.value_counts)
         column: Column = Numbers(self.values)
         cells, mass = self.value_counts
         if self.labels:
-            column = _as_labels(tuple(self.labels), self.declared, self.declared and self.ordered)
             cells, mass = self.label_counts
-            column = replace(column, codes=np.where(cells > 0, column.codes, -1))
-        return _variable_of(self.name, Tally(column, cells, mass, self.copies), declared, rule)
+            codes = np.where(cells > 0, np.arange(len(cells)), -1)
+            is_ordered = self.is_declared and self.is_ordered
+            column = Coded(tuple(self.labels), codes, self.is_declared, is_ordered)
+        if declared.kind in DATE_PARTS:
+            column = _read_dates(self.name, column, declared)
+        return Tally(self.name, column, cells, mass, self.copies, declared, rule).variable()
 
-    def _of_sample(
-        self, sampled: "ReservoirSample", declared: Declaration, rule: ColumnRule
-    ) -> Variable | LeftOut:
-        """Bin by a sample of the numbers, which are too many to be levels."""
+    def _numbers_rows(self, declared: Declaration, rule: ColumnRule) -> bool:
+        """Return whether numbers that are too many to be levels number or identify the rows."""
         if self.labels or declared.kind not in (None, "binned") or declared.bins is False:
             text = (
-                "Variable {name!r} has more than {most:,} different numbers, which can only be "
-                "binned: use {bins}, or leave the column out."
+                f"Variable {cite(self.name)} has more than {MOST_DISTINCT:,} different numbers, "
+                "which can only be binned: use "
             )
             bins = Argument("bins", {self.name: 10})
-            raise ValueError(Message(text, name=self.name, most=MOST_DISTINCT, bins=bins))
-        values = sampled.values
-        distinct = len(np.unique(values))
-        if declared.silent and rule.leave_out and distinct > rule.nearly_all * len(values):
-            span = self.range[1] - self.range[0] + 1
-            is_named = np.isfinite(span) and is_identifier_name(self.name)
-            if is_named or (span == self.value_cells and distinct == len(values)):
-                return LeftOut("id")
-        return infer_variable(
-            self.name, Numbers(values), declared, None, replace(rule, leave_out=False)
-        )
+            raise ValueError(join_messages([text, bins, ", or leave the column out."], ""))
+        if not declared.silent or not rule.leave_out or self.distinct_share <= rule.nearly_all:
+            return False
+        span = self.range[1] - self.range[0] + 1
+        is_in_steps = self.distinct_share == 1 and span == float(self.value_counts[0].sum())
+        return is_in_steps or (bool(np.isfinite(span)) and is_identifier_name(self.name))
 
 
 def leave_out_unreadable(error: LabelError, declared: Declaration, rule: ColumnRule) -> LeftOut:
@@ -788,33 +761,7 @@ def leave_out_unreadable(error: LabelError, declared: Declaration, rule: ColumnR
     return LeftOut("other")
 
 
-class ReservoirSample:
-    """A sample of a stream of numbers, drawn with probabilities in proportion to weights."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.rng = np.random.default_rng(0)
-        self.values: NDArray[Any] = np.zeros(0)
-        self.ranks = np.zeros(0)
-
-    def add(self, values: NDArray[Any], weight: Floats) -> None:
-        """Add numbers; keep those with the smallest exponential waiting times."""
-        ranks = self.rng.exponential(size=len(values)) / np.maximum(weight, 1e-300)
-        self._take(values, ranks)
-
-    def join(self, other: "ReservoirSample") -> None:
-        """Add another sample."""
-        self._take(other.values, other.ranks)
-
-    def _take(self, values: NDArray[Any], ranks: Floats) -> None:
-        self.values = np.concatenate(_alike(self.values, values))
-        self.ranks = np.concatenate([self.ranks, ranks])
-        if len(self.ranks) > self.size:
-            kept = np.sort(np.argpartition(self.ranks, self.size)[: self.size])
-            self.values, self.ranks = self.values[kept], self.ranks[kept]
-
-
-def _tallied(
+def _tally(
     values: NDArray[Any], mass: Floats | None, cells: Floats | None = None
 ) -> tuple[NDArray[Any], Floats]:
     """Return each value once, in order, with its cells and weight, by default its occurrences."""
@@ -834,61 +781,8 @@ def _tallied(
 
 def _alike(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return both arrays in one type; a narrow float stays narrow, so its 0.1 is the level 0.1."""
-    if not len(one):
-        return one.astype(other.dtype), other
     kinds = {array.dtype for array in (one, other) if array.dtype.kind == "f"}
     if len(kinds) == 1:
         (kind,) = kinds
         return one.astype(kind), other.astype(kind)
     return one, other
-
-
-def _as_labels(labels: tuple[Level, ...], declared: bool = False, ordered: bool = False) -> Coded:
-    return Coded(labels, np.arange(len(labels), dtype=np.int32), declared, ordered)
-
-
-_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,99})")
-_DIGITS_OF_AN_INTEGER = 19  # of 64 bits; an array cannot hold more
-_DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
-_REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
-
-
-def numbers_of(texts: Sequence[str]) -> list[Level] | None:
-    """Return all texts as numbers, None if one is not a number: ``007`` is a name, not seven.
-
-    Examples
-    --------
-    Commas are decimal marks if some of them cannot separate thousands. Whole numbers are exact,
-    however long.
-
-    >>> numbers_of(["1", "-2"]), numbers_of(["1.5", "2"]), numbers_of(["007"])
-    ([1, -2], [1.5, 2.0], None)
-    >>> numbers_of(["1,5", "2,250"]), numbers_of(["1,250"])
-    ([1.5, 2.25], None)
-    >>> numbers_of(["1234567890123456789", "1234567890123456788"])
-    [1234567890123456789, 1234567890123456788]
-    """
-    if all(_WHOLE.fullmatch(text) for text in texts):
-        whole: list[Level] = [int(text) for text in texts]
-        fit = all(len(text) <= _DIGITS_OF_AN_INTEGER for text in texts)
-        return whole if fit else _floats(texts) or whole
-    if all(_REAL.fullmatch(text) for text in texts):
-        return _floats(texts)
-    if any(_DECIMAL_COMMA.fullmatch(text) for text in texts):
-        points = [text.replace(",", ".") for text in texts]
-        if all("." not in text for text in texts) and all(map(_REAL.fullmatch, points)):
-            return _floats(points)
-    return None
-
-
-def _floats(texts: Sequence[str]) -> list[Level] | None:
-    """Return texts as floats; None if one is too large or two whole numbers would become one."""
-    numbers = [float(text) for text in texts]
-    if not all(map(isfinite, numbers)):
-        return None
-    large = {
-        int(text): number
-        for text, number in zip(texts, numbers, strict=True)
-        if abs(number) > EXACT and _WHOLE.fullmatch(text)
-    }
-    return None if len(set(large.values())) < len(large) else list(numbers)

@@ -54,28 +54,10 @@ def merge_rows(
     """Return the distinct rows in order and the weight (or number) of each."""
     if not codes.size:
         return codes, np.ones(len(codes)) if weight is None else weight.copy()
-    if math.prod(levels + 1 for levels in shape) <= KEYS_PER_ROW * len(codes):
-        return _merge_few(codes, shape, weight)
     keys, size = _row_keys(codes, shape)
     first, where = _number(keys, size)
     total = np.bincount(where, weights=weight, minlength=len(first)).astype(np.float64)
     return np.ascontiguousarray(codes[first]), total
-
-
-def _merge_few(
-    codes: Codes, shape: Sequence[int], weight: FloatArray | None
-) -> tuple[Codes, FloatArray]:
-    """Merge where few distinct rows are possible: one cell per possible row, no sorting."""
-    keys, _ = _row_keys(codes, shape)
-    count = np.bincount(keys)
-    kept = np.flatnonzero(count)
-    total = count if weight is None else np.bincount(keys, weights=weight)
-    distinct = np.empty((len(kept), len(shape)), dtype=codes.dtype)
-    rest = kept
-    for n in reversed(range(len(shape))):
-        rest, code = np.divmod(rest, shape[n] + 1)
-        distinct[:, n] = code - 1
-    return distinct, total[kept].astype(np.float64)
 
 
 def _row_keys(codes: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], int]:

@@ -8,11 +8,10 @@ from os import PathLike, stat
 from pathlib import Path
 from typing import Any
 
+from rejoint.domain.columns import parse_numbers
 from rejoint.domain.domain import Domain
 from rejoint.records.discover import (
     CHUNK,
-    DECLARED,
-    Discovered,
     FileOptions,
     PartReader,
     file_frames,
@@ -20,9 +19,10 @@ from rejoint.records.discover import (
     find_domain_of_frames,
     split_options,
 )
+from rejoint.records.encode import Discovered
 from rejoint.records.files import Source
 from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
-from rejoint.records.frames import Frame, take_apart
+from rejoint.records.frames import Frame, cut_tables, take_apart
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, META, Scan, open_pack, rows_of_part
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
@@ -75,10 +75,10 @@ def read(
     -      50
     no     -
     """
-    how, rest = split_options(options)
+    how, rest, declarations = split_options(options)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
-    frame = next(file_frames(Source(path), how, None, rest.get("domain"), weights))
-    return Records.of(frame, **weights.given, **rest)
+    frame = next(file_frames(Source(path), how, None, weights))
+    return Records.of(frame, **weights.given, **rest, **declarations)
 
 
 def read_frame(
@@ -93,8 +93,9 @@ def read_frame(
     weights : WeightArguments
         Its columns are in the frame.
     """
-    how, _ = split_options(options)
-    return next(file_frames(Source(path), how, None, None, weights))
+    how, _, _ = split_options(options)
+    frame = next(file_frames(Source(path), how, None, weights))
+    return frame._replace(columns=[parse_numbers(column) for column in frame.columns])
 
 
 def read_chunks(
@@ -140,15 +141,8 @@ def read_chunks(
         raise ValueError(f"A chunk must have at least one row, not {size}.")
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     weights.check_named("A file in chunks")
-    how, rest = split_options(options)
-    source = Source(path)
-    if rest.get("domain") is None:
-        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
-        rest |= find_domain_of_files([source], how, weights, declarations).options
-    frames = partial(file_frames, source, how, size, rest["domain"], weights)
-    reader = PartReader(frames, rest, weights)
-    reader.measure()
-    yield from reader.read()
+    domain = options.pop("domain", None)
+    yield from _scan_files([path], size, domain, weights, options).read()
 
 
 def find_domain(
@@ -170,8 +164,7 @@ def find_domain(
     ...     find_domain(path).shape
     (2, 2)
     """
-    how, rest = split_options(options)
-    declarations = {key: rest[key] for key in DECLARED if key in rest}
+    how, _, declarations = split_options(options)
     weights = WeightArguments(sample_weight)
     return find_domain_of_files([Source(path)], how, weights, declarations).domain
 
@@ -240,89 +233,72 @@ def scan(
         raise ValueError(f"A part must have at least one row, not {size}.")
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     weights.check_named("A scan")
-    return replace(_scan(source, size, domain, weights, options), memory=memory)
-
-
-def _scan(
-    source: Any,
-    size: int | None,
-    domain: Domain | None,
-    weights: WeightArguments,
-    options: dict[str, Any],
-) -> Scan:
+    name = str(source)
     if isinstance(source, str | PathLike):
         if Path(source).is_dir() and Path(source, META).is_file():
-            return open_pack(source, size)
-        return _of_files(files_of(source), str(source), size, domain, weights, options)
-    if isinstance(source, list | tuple) and source and isinstance(source[0], str | PathLike):
+            return replace(open_pack(source, size), memory=memory)
+        source = files_of(source)
+    elif isinstance(source, list | tuple):
         name = plural(len(source), "file")
-        return _of_files(list(source), name, size, domain, weights, options)
-    found = _of_chunks(_chunks_of(source, size), domain, weights, options)
+    if isinstance(source, list | tuple) and source and isinstance(source[0], str | PathLike):
+        scanned = _scan_files(list(source), size, domain, weights, options)
+        return replace(scanned, source=name, memory=memory)
+    scanned = _scan_chunks(_chunks_of(source, size), domain, weights, options)
     if isinstance(source, Records):
-        found = replace(found, quick=True, design=source.design)
-    return found
+        scanned = replace(scanned, quick=True, design=source.design)
+    return replace(scanned, memory=memory)
 
 
 def files_of(path: str | PathLike[str]) -> list[str]:
-    """Return the file, or the files of a folder or a pattern, in the order of their names.
-
-    Examples
-    --------
-    >>> files_of("a.csv")
-    ['a.csv']
-    """
+    """Return the file, or the files of a folder or a pattern, in the order of their names."""
     text = str(path)
     if text.startswith(DUCKDB) or text == "-":
         return [text]
     if Path(path).is_dir():
         inside = [p for p in Path(path).rglob("*") if p.is_file() and p.name[0] not in "._"]
-        found = sorted(str(p) for p in inside if set(p.suffixes) & {*SUFFIXES})
+        files = sorted(str(p) for p in inside if set(p.suffixes) & {*SUFFIXES})
     elif has_magic(text) and not Path(path).exists():
-        found = sorted(glob(text))
+        files = sorted(glob(text))
     else:
         return [text]
-    if not found:
+    if not files:
         raise FileNotFoundError(f"There is no data file in '{path}'.")
-    return found
+    return files
 
 
-def _of_files(
+def _scan_files(
     paths: list[Any],
-    name: str,
     size: int | None,
     domain: Domain | None,
     weights: WeightArguments,
     options: dict[str, Any],
 ) -> Scan:
-    how, rest = split_options(options | {"domain": domain})
+    how, rest, declarations = split_options(options)
     sources = [Source(path) for path in paths]
-    if rest["domain"] is None:
-        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+    if domain is not None:
+        rest |= {"domain": domain, **declarations}
+    else:
         rest |= find_domain_of_files(sources, how, weights, declarations).options
-    found: Domain = rest["domain"]
-    rows = rows_of_part(len(found)) if size is None else size
-    stamp = "; ".join(_stamp(source) for source in sources)
-    frames = partial(_frames_of_files, sources, how, rows, found, weights)
+    rows = size or rows_of_part(len(rest["domain"]))
+
+    def frames() -> Iterator[Frame]:
+        every = (frame for source in sources for frame in file_frames(source, how, rows, weights))
+        return (frame for frame in every if frame.rows)
+
     reader = PartReader(frames, rest, weights)
     kinds = {format_of(source, how.format) for source in sources}
-    known = rows_of_parquet(sources) if kinds == {"parquet"} else None
-    quick, design = kinds <= {"parquet", "arrow"}, reader.measure()
-    return Scan(found, reader.read, name, stamp, known, quick, design=design)
+    count = rows_of_parquet(sources) if kinds == {"parquet"} else None
+    stamp = "; ".join(map(_stamp, sources))
+    is_quick, design = kinds <= {"parquet", "arrow"}, reader.measure()
+    return Scan(rest["domain"], reader.read, "", stamp, count, is_quick, design=design)
 
 
 def _stamp(source: Source) -> str:
     try:
-        found = stat(source.path)
+        file = stat(source.path)
     except (OSError, ValueError):  # a query
         return str(source.path)
-    return f"{Path(source.path).name} {found.st_size} {found.st_mtime_ns}"
-
-
-def _frames_of_files(
-    sources: list[Source], how: FileOptions, size: int, domain: Domain, weights: WeightArguments
-) -> Iterator[Frame]:
-    frames = (f for source in sources for f in file_frames(source, how, size, domain, weights))
-    return (frame for frame in frames if frame.rows)
+    return f"{Path(source.path).name} {file.st_size} {file.st_mtime_ns}"
 
 
 def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
@@ -353,43 +329,32 @@ def _arrow_chunks(source: Any, size: int | None) -> Iterator[Any]:
     try:
         reader = pa.RecordBatchReader.from_stream(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        what = type(source).__name__
-        raise ValueError(
-            f"scan cannot read the {what} as an Arrow stream ({error}): for data in memory use "
-            "Records.of."
-        ) from error
-    rows = size or rows_of_part(len(reader.schema))
-    for batch in reader:
-        for start in range(0, len(batch), rows):
-            yield pa.table(batch.slice(start, rows))
+        what = f"the {type(source).__name__} as an Arrow stream ({error})"
+        raise ValueError(f"scan cannot read {what}: for data in memory use Records.of.") from error
+    yield from cut_tables(reader, reader.schema, size or rows_of_part(len(reader.schema)))
 
 
-def _of_chunks(
+def _scan_chunks(
     chunks: Callable[[], Iterable[Any]],
     domain: Domain | None,
     weights: WeightArguments,
     options: dict[str, Any],
 ) -> Scan:
-    how, rest = split_options(options)
+    how, rest, declarations = split_options(options)
     if how != FileOptions():
-        raise TypeError(
-            "columns, without, format and so on apply to files only: chunks are taken whole."
-        )
-    declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
-    found = Discovered(domain) if domain is not None else _domain_of(chunks, weights, declarations)
-    reader = PartReader(partial(_parts_of, chunks), {**rest, **found.options}, weights)
+        no = "apply to files only: chunks are taken whole"
+        raise TypeError(f"columns, without, format and so on {no}.")
+    if domain is None:
+        first = next(iter(chunks()), None)
+        if first is None:
+            raise ValueError("The function gives no chunks: there is nothing to learn from.")
+        domain = first.domain if isinstance(first, Records) else None
+    if domain is not None:
+        found = Discovered(domain)
+    else:
+        found = find_domain_of_frames(lambda: map(take_apart, chunks()), weights, declarations)
+    reader = PartReader(partial(_parts_of, chunks), rest | found.options, weights)
     return Scan(found.domain, reader.read, design=reader.measure())
-
-
-def _domain_of(
-    chunks: Callable[[], Iterable[Any]], weights: WeightArguments, declarations: dict[str, Any]
-) -> Discovered:
-    first = next(iter(chunks()), None)
-    if first is None:
-        raise ValueError("The function gives no chunks: there is nothing to learn from.")
-    if isinstance(first, Records):
-        return Discovered(first.domain)
-    return find_domain_of_frames(lambda: map(take_apart, chunks()), weights, declarations)
 
 
 def _parts_of(chunks: Callable[[], Iterable[Any]]) -> Iterator[Frame | Records]:

@@ -14,7 +14,7 @@ from rejoint.domain.columns import Coded
 from rejoint.domain.domain import Domain, positions
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
-from rejoint.records.encode import extremes, read_table
+from rejoint.records.encode import read_table
 from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
 from rejoint.records.infer import (
     DEFAULT_RULE,
@@ -37,14 +37,12 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
             f"variable, not {codes.dtype} of shape {codes.shape}."
         )
     if codes.size:
-        low, high = extremes(codes)
+        low, high = codes.min(axis=0), codes.max(axis=0)
         for n, v in enumerate(domain):
             if low[n] < -1 or high[n] >= len(v):
                 row = int(np.argmax((codes[:, n] < -1) | (codes[:, n] >= len(v))))
-                raise ValueError(
-                    f"Variable {cite(v.name)}, row {row}: code {codes[row, n]} is not among "
-                    f"0..{len(v) - 1} (-1 is missing)."
-                )
+                no = f"code {codes[row, n]} is not among 0..{len(v) - 1} (-1 is missing)"
+                raise ValueError(f"Variable {cite(v.name)}, row {row}: {no}.")
     dtype = code_dtype(max(domain.shape, default=1))
     own: Codes = codes.astype(dtype, order="C", copy=codes.flags.writeable)
     own.setflags(write=False)
@@ -103,14 +101,15 @@ class BaseRecords:
         if sample_weight is not None:
             sample_weight.setflags(write=False)
         made = cls.__new__(cls)
-        made.__dict__.update(
-            domain=domain,
-            codes=codes,
-            sample_weight=sample_weight,
-            design=design,
-            cluster_keys=cluster_keys,
-        )
+        values = domain, cls._narrow(domain, codes), sample_weight, design, cluster_keys
+        names = ("domain", "codes", "sample_weight", "design", "cluster_keys")
+        made.__dict__.update(zip(names, values, strict=True))
         return made
+
+    @staticmethod
+    def _narrow(domain: Domain, codes: Any) -> Any:
+        """Return the codes as records of this form hold them."""
+        return codes
 
     def _weigh(self, weights: WeightArguments) -> Self:
         """Return the records with other weights in place of their own, if any are given."""
@@ -356,33 +355,25 @@ class Records(BaseRecords):
             check_undeclared(kinds, levels, bins, not_applicable, missing_level)
         matrix = data if type(data) is np.ndarray and data.ndim == 2 else None
         if isinstance(data, Records):
-            assert domain is not None
             if domain == data.domain:
                 return data._weigh(weights)
+            frame = as_frame(data)
             if not weights.given:
-                found = cls.of(as_frame(data), domain=domain, handle_unknown=handle_unknown)
-                return cls._trusted(domain, found.codes, *data._weights)
-            data = as_frame(data)
+                records = cls.of(frame, domain=domain, handle_unknown=handle_unknown)
+                return cls._trusted(records.domain, records.codes, *data._weights)
+            data = frame
         frame, rows = weights.split(take_apart(data))
         weights.check_mass(rows)
         declared = read_declarations(kinds, levels, bins, rule, not_applicable, missing_level)
         domain, codes = read_table(frame, domain, declared, rows.cells, handle_unknown, matrix)
         return cls._trusted(domain, codes, *rows.weigh(codes, domain.shape))
 
-    @classmethod
-    def _trusted(
-        cls,
-        domain: Domain,
-        codes: Codes,
-        sample_weight: FloatArray | None = None,
-        design: SurveyDesign | None = None,
-        cluster_keys: Keys | None = None,
-    ) -> Self:
-        """Make records of codes and weights that are known to be valid."""
+    @staticmethod
+    def _narrow(domain: Domain, codes: Any) -> Codes:
         dtype = code_dtype(max(domain.shape, default=1))
-        codes = np.asarray(codes, dtype=dtype, order="C")
-        codes.setflags(write=False)
-        return super()._trusted(domain, codes, sample_weight, design, cluster_keys)
+        narrow: Codes = np.asarray(codes, dtype=dtype, order="C")
+        narrow.setflags(write=False)
+        return narrow
 
     def __repr__(self) -> str:
         return head(self.domain, self.codes, self.sample_weight)
@@ -419,12 +410,10 @@ class Records(BaseRecords):
         table = count_table(self.codes[:, chosen], shape, self.sample_weight)
         total = table.sum()
         if not total > 0:
-            raise ValueError(
-                f"No record has a value for each of {cite(self.domain.project(names).names)}: "
-                "their marginal cannot be counted."
-            )
-        shares: FloatArray = table / total
-        return shares
+            all_of = cite(self.domain.project(names).names)
+            no = "their marginal cannot be counted"
+            raise ValueError(f"No record has a value for each of {all_of}: {no}.")
+        return np.asarray(table / total)
 
     def _merge(self) -> tuple[Codes, FloatArray]:
         return merge_rows(self.codes, self.domain.shape, self.sample_weight)
@@ -493,9 +482,9 @@ def drop_columns(data: Any, names: Collection[str]) -> Any:
     names : collection of str
         Columns that are left out, if there are any of these names.
     """
-    found = data.names if isinstance(data, BaseRecords) else take_apart(data).names or ()
-    kept = [name for name in found if name not in names]
-    if len(kept) == len(found):
+    all_names = data.names if isinstance(data, BaseRecords) else take_apart(data).names or ()
+    kept = [name for name in all_names if name not in names]
+    if len(kept) == len(all_names):
         return data
     if isinstance(data, Records):
         return data.project(kept)
@@ -503,6 +492,5 @@ def drop_columns(data: Any, names: Collection[str]) -> Any:
         return data.loc[:, [str(name) not in names for name in data.columns]]
     if hasattr(data, "select") and hasattr(data, "columns"):  # polars and Arrow
         return data.select(kept)
-    frame = take_apart(data)
-    pairs = zip(found, frame.columns, strict=True)
-    return {name: column for name, column in pairs if name not in names}
+    frame = take_apart(data).without(names)
+    return dict(zip(frame.names or (), frame.columns, strict=True))

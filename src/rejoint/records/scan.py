@@ -17,7 +17,6 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
@@ -194,10 +193,8 @@ class Packed(NamedTuple):
     ----------
     domain : Domain
     rows : int
-    kind : dtype
-        Type of the codes.
-    beside : tuple of str
-        What it has beside codes, of ``BESIDE``.
+    types : dict of dtype
+        Type of the numbers in each file: codes, and perhaps weights and keys of clusters.
     design : SurveyDesign, optional
     size : int
         Rows of a part.
@@ -207,8 +204,7 @@ class Packed(NamedTuple):
 
     domain: Domain
     rows: int
-    kind: np.dtype[Any]
-    beside: tuple[str, ...]
+    types: dict[str, Any]
     design: SurveyDesign | None
     size: int
     is_own: bool
@@ -220,63 +216,56 @@ def pack(
     """Write the parts of a scan to a folder, which must be new or empty; parts keep their sizes."""
     Path(folder).parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(folder) as place:
-        found = _write_parts(scan, place, report)
-        head = {"format": _FORMAT, "version": 1, "rows": found.rows, "type": found.kind.str}
-        head |= {"weighted": "weight" in found.beside, "clustered": "clusters" in found.beside}
+        packed = _write_parts(scan, place, report)
+        head = {"format": _FORMAT, "version": 1, "rows": packed.rows}
+        head |= {"type": packed.types["codes"].str, "weighted": "weight" in packed.types}
+        head["clustered"] = "clusters" in packed.types
         head["design"] = None if scan.design is None else scan.design.to_json()
         head["domain"] = scan.domain.to_json()
         (place / META).write_text(json.dumps(head), "utf-8")
         for path in place.iterdir():
             with open(path, "rb+") as file:
                 sync_file(file)
-    return _open(Path(folder), found)
+    return _open(Path(folder), packed)
 
 
 def pack_aside(scan: Scan, folder: Path, report: Callable[[str], None] | None = None) -> Scan:
     """Write the parts of a scan to a folder of this process alone, which is removed at its end."""
-    found = _open(folder, _write_parts(scan, folder, report))
-    return replace(found, source=scan.source, stamp=scan.stamp, memory=scan.memory)
+    packed = _open(folder, _write_parts(scan, folder, report))
+    return replace(packed, source=scan.source, stamp=scan.stamp, memory=scan.memory)
 
 
 def _write_parts(scan: Scan, place: Path, report: Callable[[str], None] | None) -> Packed:
     """Write codes and what is beside them."""
     kind = np.dtype(code_dtype(max(scan.domain.shape, default=1)))
     count = longest = 0
-    weighed = clustered = False
-    with (
-        open(place / "codes.bin", "wb") as codes,
-        open(place / "weight.bin", "wb") as weights,
-        open(place / "clusters.bin", "wb") as clusters,
-    ):
+    with ExitStack() as stack:
+        files = {"codes": stack.enter_context(open(place / "codes.bin", "wb"))}
         for part in scan:
-            if part.cluster_keys is not None:
-                clustered = True
-                part.cluster_keys.tofile(clusters)
-            part.codes.astype(kind).tofile(codes)
-            if part.sample_weight is not None and not weighed:
-                weighed = True
-                np.ones(count).tofile(weights)
-            if weighed:
-                mass = part.sample_weight
-                (np.ones(len(part)) if mass is None else mass).tofile(weights)
+            columns = {"codes": part.codes.astype(kind), "clusters": part.cluster_keys}
+            columns["weight"] = part.sample_weight
+            if part.sample_weight is None and "weight" in files:
+                columns["weight"] = np.ones(len(part))
+            for name, column in columns.items():
+                if column is not None:
+                    if name not in files:
+                        files[name] = stack.enter_context(open(place / f"{name}.bin", "wb"))
+                        np.ones(count, dtype=column.dtype).tofile(files[name])
+                    column.tofile(files[name])
             count, longest = count + len(part), max(longest, len(part))
             if report is not None:
                 report(f"{plural(count, 'record')} read")
-    there = {"weight": weighed, "clusters": clustered}
-    for name in BESIDE:
-        if not there[name]:
-            (place / f"{name}.bin").unlink()
-    beside = tuple(name for name in BESIDE if there[name])
+    types = {"codes": kind} | {name: BESIDE[name] for name in files if name != "codes"}
     size = longest or rows_of_part(len(scan.domain))
-    return Packed(scan.domain, count, kind, beside, scan.design, size, True)
+    return Packed(scan.domain, count, types, scan.design, size, True)
 
 
-def _open(place: Path, found: Packed) -> Scan:
+def _open(place: Path, packed: Packed) -> Scan:
     """The scan of a pack."""
     codes = (place / "codes.bin").stat()
-    stamp = f"pack {found.rows} {codes.st_size} {codes.st_mtime_ns}"
-    read, design = partial(_parts, place, found), found.design
-    return Scan(found.domain, read, place.name, stamp, found.rows, quick=True, design=design)
+    stamp = f"pack {packed.rows} {codes.st_size} {codes.st_mtime_ns}"
+    rest = place.name, stamp, packed.rows, True, MEMORY, packed.design
+    return Scan(packed.domain, partial(_parts, place, packed), *rest)
 
 
 _HEAD = object_of(
@@ -293,31 +282,28 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
     place = Path(folder)
     try:
         head = read_json((place / META).read_bytes())
-    except SchemaError as error:
-        raise ValueError(f"'{folder}' is damaged: {error}.") from error
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"'{folder}' is not a pack of records: it has no {META}.") from None
-    if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("version") != 1:
-        raise ValueError(f"'{folder}' is not a pack of records that this version can read.")
-    try:
+        if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("version") != 1:
+            raise ValueError(f"'{folder}' is not a pack of records that this version can read.")
         _HEAD(head, META)
         domain = read_domain(head["domain"])
         check_notes({"survey_design": head.get("design")})
     except SchemaError as error:
         raise ValueError(f"'{folder}' is damaged: {error}.") from error
-    rows, kind = head["rows"], np.dtype(head["type"])
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"'{folder}' is not a pack of records: it has no {META}.") from None
+    rows = head["rows"]
+    types: dict[str, np.dtype[Any]] = {"codes": np.dtype(head["type"])}
     there = {"weight": head["weighted"], "clusters": head.get("clustered", False)}
-    beside = tuple(name for name in BESIDE if there[name])
-    sizes = {"codes": len(domain) * kind.itemsize}
-    sizes |= {name: np.dtype(BESIDE[name]).itemsize for name in beside}
-    for name, each in sizes.items():
-        if (place / f"{name}.bin").stat().st_size != rows * each:
-            raise ValueError(
-                f"'{folder}' is damaged: {name}.bin does not have {plural(rows, 'row')}."
-            )
+    types |= {name: kind for name, kind in BESIDE.items() if there[name]}
+    for name, kind in types.items():
+        wide = len(domain) if name == "codes" else 1
+        if (place / f"{name}.bin").stat().st_size != rows * wide * kind.itemsize:
+            count = plural(rows, "row")
+            raise ValueError(f"'{folder}' is damaged: {name}.bin does not have {count}.")
     design = SurveyDesign.from_json(head.get("design"))
-    size = size or rows_of_part(len(domain))
-    return _open(place, Packed(domain, rows, kind, beside, design, size, False))
+    return _open(
+        place, Packed(domain, rows, types, design, size or rows_of_part(len(domain)), False)
+    )
 
 
 def rows_of_part(variables: int) -> int:
@@ -326,41 +312,28 @@ def rows_of_part(variables: int) -> int:
 
 
 #: Types of what a pack has beside codes.
-BESIDE = {"weight": np.float64, "clusters": np.int64}
+BESIDE: dict[str, np.dtype[Any]] = {"weight": np.dtype(np.float64), "clusters": np.dtype(np.int64)}
 
 
 def _parts(place: Path, pack: Packed) -> Iterator[Records]:
     wide = len(pack.domain)
     with ExitStack() as stack:
-        file = stack.enter_context(open(place / "codes.bin", "rb"))
-        more = {
-            name: stack.enter_context(open(place / f"{name}.bin", "rb")) for name in pack.beside
+        files = {
+            name: stack.enter_context(open(place / f"{name}.bin", "rb")) for name in pack.types
         }
         for start in range(0, pack.rows, pack.size):
             count = min(pack.size, pack.rows - start)
-            cells = np.fromfile(file, pack.kind, count * wide).reshape(count, wide)
-            found: dict[str, Any] = {
-                name: np.fromfile(each, BESIDE[name], count) for name, each in more.items()
+            columns = {
+                name: np.fromfile(file, pack.types[name], count * (wide if name == "codes" else 1))
+                for name, file in files.items()
             }
-            mass, keys = found.get("weight"), found.get("clusters")
+            codes, mass = columns["codes"].reshape(count, wide), columns.get("weight")
             if not pack.is_own:
-                _check_part(place, pack.domain, cells, mass)
-            yield Records._trusted(pack.domain, cells, mass, cluster_keys=keys)
-
-
-def check_codes(domain: Domain, codes: NDArray[Any]) -> None:
-    """Raise an error for codes that are not levels: kernels do not check them."""
-    low, high = codes.min(axis=0, initial=0), codes.max(axis=0, initial=-1)
-    wide = codes.ndim == 2 and codes.shape[1] == len(domain) and codes.dtype.kind == "i"
-    if not wide or (low < -1).any() or (high >= np.array(domain.shape)).any():
-        raise ValueError("there are codes that are no levels")
-
-
-def _check_part(place: Path, domain: Domain, codes: Any, mass: Any) -> None:
-    """Raise an error for codes that are no levels and numbers that are no weights."""
-    try:
-        check_codes(domain, codes)
-    except ValueError as error:
-        raise ValueError(f"'{place}' is damaged: {error}.") from error
-    if mass is not None and not ((mass >= 0.0) & (mass < LARGEST)).all():
-        raise ValueError(f"'{place}' is damaged: weight.bin has numbers that are no weights.")
+                low, high = codes.min(axis=0, initial=0), codes.max(axis=0, initial=-1)
+                if (low < -1).any() or (high >= np.array(pack.domain.shape)).any():
+                    raise ValueError(f"'{place}' is damaged: there are codes that are no levels.")
+                if mass is not None and not ((mass >= 0.0) & (mass < LARGEST)).all():
+                    what = "weight.bin has numbers that are no weights"
+                    raise ValueError(f"'{place}' is damaged: {what}.")
+            keys = columns.get("clusters")
+            yield Records._trusted(pack.domain, codes, mass, cluster_keys=keys)

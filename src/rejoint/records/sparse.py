@@ -1,16 +1,14 @@
 """SparseRecords: records of thousands of variables, each with a few observed cells."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint.arrays import FloatArray, IntArray
-from rejoint.domain.columns import read_column
+from rejoint.domain.columns import Coded, read_column
 from rejoint.domain.domain import Domain, positions, refuse_duplicates
 from rejoint.domain.labels import Level, is_missing, native, natural_order
 from rejoint.domain.variable import (
@@ -24,15 +22,7 @@ from rejoint.domain.variable import (
 from rejoint.kernels import SparseCodes
 from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
-from rejoint.records.infer import (
-    DEFAULT_RULE,
-    Bins,
-    ColumnRule,
-    Declarations,
-    NotApplicable,
-    infer_variable,
-    read_declarations,
-)
+from rejoint.records.infer import Bins, Declarations, infer_variable, read_declarations
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records, check_undeclared
 from rejoint.records.survey_design import NO_WEIGHTS, RowWeights, WeightArguments, as_weight
@@ -42,77 +32,58 @@ from rejoint.text import cite, nearest, plural, show
 ObservedColumn = tuple[str, IntArray, Any]
 
 
-@dataclass
-class ColumnCells:
-    """What is declared about the variables, and what reading their columns finds."""
-
-    domain: Domain | None
-    declarations: Declarations
-    weights: RowWeights | None
-    handle_unknown: HandleUnknown
-    variables: dict[str, Variable] = field(default_factory=dict)
-    strange: dict[str, Unknown] = field(default_factory=dict)
-    empty: list[str] = field(default_factory=list)
-
-    def read(self, name: str, rows: IntArray, values: Any) -> NDArray[Any] | None:
-        """Return the codes of a column; None where nothing determines its levels."""
-        column = read_column(values, name)
-        if self.domain is not None:
-            variable = self.domain[name]
-        elif not len(rows) and self.declarations.of(name).levels is None:
-            self.empty.append(name)
-            return None
-        else:
-            all_cells = self.weights.cells if self.weights else (None, None)
-            mass, copies = (None if each is None else each[rows] for each in all_cells)
-            declared, rule = self.declarations.of(name), self.declarations.rule
-            rule = rule.without_names()  # cells are of few records each
-            found = infer_variable(name, column, declared, mass, rule, copies)
-            assert isinstance(found, Variable)
-            variable = found
-        self.variables[name] = variable
-        codes, unknown = encode_column(variable, column)
-        if unknown is not None:
-            self.strange[name] = unknown
-        return codes
-
-    def finish(self) -> Domain:
-        """Return the domain, after remarks on the columns."""
-        if self.domain is None and not self.variables:
-            raise ValueError("No cell is observed: there is nothing to learn from.")
-        self.declarations.check(list(self.variables), "variables")
-        if self.empty:
-            remark(f"Variables in which nothing is observed are left out: {show(self.empty)}.")
-        if self.domain is None:
-            report_inferred(self.variables, self.declarations)
-        domain = self.domain or Domain(tuple(self.variables.values()))
-        report_unknown(domain, self.strange, self.handle_unknown)
-        return domain
-
-
-def cells_of(
-    made: ColumnCells, rows: int, columns: Iterable[ObservedColumn]
+def _encode(
+    rows: int,
+    columns: Iterable[ObservedColumn],
+    domain: Domain | None,
+    handle_unknown: HandleUnknown = "missing",
+    declarations: Declarations | None = None,
+    weights: RowWeights | None = None,
 ) -> tuple[Domain, SparseCodes]:
     """Read all columns, and collect the observed cells record by record."""
-    check_handle_unknown(made.handle_unknown)
-    parts: list[tuple[str, IntArray, NDArray[Any]]] = []
+    check_handle_unknown(handle_unknown)
+    declarations = declarations or read_declarations()
+    variables: dict[str, Variable] = {}
+    strange: dict[str, Unknown] = {}
+    parts, empty = [], []
     for name, where, values in columns:
-        codes = made.read(name, where, values)
-        if codes is not None:
-            parts.append((name, where[codes >= 0], codes[codes >= 0].astype(np.int32)))
-    domain = made.finish()
-    first = np.concatenate([[0], np.cumsum(domain.shape)]).astype(np.int32)
-    parts.sort(key=lambda part: domain.index(part[0]))
-    row = np.concatenate([np.empty(0, dtype=np.intp), *(part[1] for part in parts)])
-    cell = np.concatenate(
-        [np.empty(0, dtype=np.int32), *(part[2] + first[domain.index(part[0])] for part in parts)]
-    )
-    order = np.argsort(row, kind="stable")  # keeps the order of the variables
+        column, declared = read_column(values, name), declarations.of(name)
+        if domain is not None:
+            variable = domain[name]
+        elif not len(where) and declared.levels is None:
+            empty.append(name)
+            continue
+        else:
+            both = weights.cells if weights else (None, None)
+            mass, copies = (None if x is None else x[where] for x in both)
+            rule = declarations.rule.without_names()  # cells are of few records each
+            inferred = infer_variable(name, column, declared, mass, rule, copies)
+            assert isinstance(inferred, Variable)
+            variable = inferred
+        variables[name] = variable
+        codes, unknown = encode_column(variable, column)
+        if unknown is not None:
+            strange[name] = unknown
+        parts.append((name, where[codes >= 0], codes[codes >= 0]))
+    if domain is None and not variables:
+        raise ValueError("No cell is observed: there is nothing to learn from.")
+    declarations.check(list(variables), "variables")
+    if empty:
+        remark(f"Variables in which nothing is observed are left out: {show(empty)}.")
+    if domain is None:
+        report_inferred(variables, declarations)
+        domain = Domain(tuple(variables.values()))
+    report_unknown(domain, strange, handle_unknown)
+    first = np.concatenate([[0], np.cumsum(domain.shape)])
+    row = np.concatenate([np.empty(0, dtype=np.intp), *(where for _, where, _ in parts)])
+    cells = [codes + first[domain.index(name)] for name, _, codes in parts]
+    cell = np.concatenate([np.empty(0, dtype=np.intp), *cells])
+    order = np.lexsort((cell, row))
     starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows))])
-    return domain, SparseCodes(starts, cell[order], domain.shape)
+    return domain, SparseCodes(starts, cell[order].astype(np.int32), domain.shape)
 
 
-def columns_of_matrix(
+def _columns_of_matrix(
     data: Any, names: Sequence[Any] | None
 ) -> tuple[int, Iterator[ObservedColumn]]:
     """Return the number of rows of a sparse matrix, and its columns."""
@@ -125,88 +96,81 @@ def columns_of_matrix(
         )
     matrix = sparse.coo_array(data)
     row, column = (np.asarray(c, dtype=np.intp) for c in matrix.coords)
-    wide = data.shape[1]
+    rows, wide = data.shape
     if names is not None and len(names) != wide:
-        raise ValueError(
-            f"The matrix has {plural(wide, 'column')}, but there are {len(names)} names."
-        )
+        columns = plural(wide, "column")
+        raise ValueError(f"The matrix has {columns}, but there are {len(names)} names.")
     labels = [f"x{n}" for n in range(wide)] if names is None else [str(name) for name in names]
     refuse_duplicates(labels)
-    order = np.lexsort((row, column))
-    row, column, values = row[order], column[order], matrix.data[order]
-    if ((np.diff(column) == 0) & (np.diff(row) == 0)).any():
+    order, twice = _sort_cells(row, column)
+    if twice is not None:
         raise ValueError(
             "The matrix has cells that are stored twice: call data.sum_duplicates() first."
         )
-    return int(data.shape[0]), split(labels, row, column, values)
+    return int(rows), _split(labels, row[order], column[order], matrix.data[order])
 
 
-def split(
+def _sort_cells(row: IntArray, column: IntArray) -> tuple[IntArray, int | None]:
+    """Return cells by column, then by row; and one that is there twice."""
+    order = np.lexsort((row, column))
+    is_again = (np.diff(column[order]) == 0) & (np.diff(row[order]) == 0)
+    return order, int(order[np.argmax(is_again)]) if is_again.any() else None
+
+
+def _split(
     names: Sequence[str], row: IntArray, column: IntArray, values: Any
 ) -> Iterator[ObservedColumn]:
     """Split cells that are sorted by column into columns."""
     ends = np.searchsorted(column, np.arange(len(names) + 1))
-    for n, name in enumerate(names):
-        part = slice(ends[n], ends[n + 1])
-        yield name, row[part], values[part]
+    for name, (start, end) in zip(names, pairwise(ends.tolist()), strict=True):
+        yield name, row[start:end], values[start:end]
 
 
-def columns_of_rows(
+def _columns_of_rows(
     records: Iterable[Any], variables: Iterable[Any], values: Iterable[Any], domain: Domain | None
 ) -> tuple[int, Iterator[ObservedColumn]]:
     """Return the number of records of a long table, and its columns; raise for duplicate cells."""
-    ids, row = places(records)
-    names, column = places(variables)
+    ids, row = _number(records)
+    names, column = _number(variables)
     labels = [str(name) for name in names]
     refuse_duplicates(labels)
-    cells = values if isinstance(values, np.ndarray) else as_objects(values)
+    cells = values
+    if not isinstance(cells, np.ndarray):
+        listed = list(values)
+        cells = np.empty(len(listed), dtype=object)
+        cells[:] = listed
     if not len(row) == len(column) == len(cells):
         raise ValueError(
             f"records, variables and values are columns of one table, but have {len(row)}, "
             f"{len(column)} and {plural(len(cells), 'row')}."
         )
-    if domain is not None:
-        for name in labels:
-            if name not in domain:
-                raise KeyError(
-                    f"Variable {cite(name)} is not in the domain ({show(domain.names)})."
-                    + nearest(name, domain.names)
-                )
+    odd = next((name for name in labels if domain is not None and name not in domain), None)
+    if odd is not None and domain is not None:
+        near = nearest(odd, domain.names)
+        raise KeyError(f"Variable {cite(odd)} is not in the domain ({show(domain.names)}).{near}")
     good = (row >= 0) & (column >= 0)
-    order = np.lexsort((row, column))
-    order = order[good[order]]
-    row, column, cells = row[order], column[order], cells[order]
-    again = np.flatnonzero((np.diff(column) == 0) & (np.diff(row) == 0))
-    if len(again):
-        twice = ids[row[again[0]]], labels[column[again[0]]]
-        raise ValueError(f"Record {cite(twice[0])} has two values of variable {cite(twice[1])}.")
-    return len(ids), split(labels, row, column, cells)
+    row, column, cells = row[good], column[good], cells[good]
+    order, twice = _sort_cells(row, column)
+    if twice is not None:
+        one, other = cite(ids[row[twice]]), cite(labels[column[twice]])
+        raise ValueError(f"Record {one} has two values of variable {other}.")
+    return len(ids), _split(labels, row[order], column[order], cells[order])
 
 
-def places(values: Iterable[Any]) -> tuple[list[Any], IntArray]:
+def _number(values: Iterable[Any]) -> tuple[list[Any], IntArray]:
     """Return distinct ids in natural order, and the position of each value; -1 where missing."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-        distinct, found = np.unique(values, return_inverse=True)
-        return distinct.tolist(), found.astype(np.intp)
+        distinct, place = np.unique(values, return_inverse=True)
+        return distinct.tolist(), place.astype(np.intp)
     plain = [None if is_missing(value) else native(value) for value in values]
-    known = list(natural_order({value for value in plain if value is not None}))
-    index: dict[Any, int] = {value: i for i, value in enumerate(known)}
+    ids = list(natural_order({value for value in plain if value is not None}))
+    index: dict[Any, int] = {value: i for i, value in enumerate(ids)}
     index[None] = -1
-    return known, np.array([index[value] for value in plain], dtype=np.intp)
-
-
-def as_objects(values: Iterable[Any]) -> NDArray[Any]:
-    """Return labels of any kind as a one-dimensional array."""
-    listed = list(values)
-    found = np.empty(len(listed), dtype=object)
-    found[:] = listed
-    return found
+    return ids, np.array([index[value] for value in plain], dtype=np.intp)
 
 
 #: Cells up to which sparse records are merged as a dense table.
 MERGED_AS_DENSE = 2_000_000
-
-FEW = 6  # cells of records that are merged if identical: longer records hardly ever are
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -293,14 +257,13 @@ class SparseRecords(BaseRecords):
             cells = SparseCodes.of_codes(data.codes, data.domain.shape)
             data = cls._trusted(data.domain, cells, *data._weights)
         if isinstance(data, SparseRecords):
-            found = data if domain is None or domain == data.domain else _recode(data, domain)
-            return found._weigh(weights)
+            records = data if domain is None or domain == data.domain else _recode(data, domain)
+            return records._weigh(weights)
         declarations = read_declarations(kinds, levels, bins)
-        rows, columns = columns_of_matrix(data, names if domain is None else domain.names)
+        rows, columns = _columns_of_matrix(data, names if domain is None else domain.names)
         weights.check_arrays("a sparse matrix has no such column;")
         mass = weights.rows(rows)
-        made = ColumnCells(domain, declarations, mass, handle_unknown)
-        domain, codes = cells_of(made, rows, columns)
+        domain, codes = _encode(rows, columns, domain, handle_unknown, declarations, mass)
         return cls._trusted(domain, codes, *mass.weigh(codes, domain.shape))
 
     @classmethod
@@ -334,9 +297,8 @@ class SparseRecords(BaseRecords):
         ('a', 'b')
         """
         declarations = read_declarations(kinds, levels, bins)
-        rows, columns = columns_of_rows(records, variables, values, domain)
-        made = ColumnCells(domain, declarations, None, handle_unknown)
-        return cls._trusted(*cells_of(made, rows, columns))
+        rows, columns = _columns_of_rows(records, variables, values, domain)
+        return cls._trusted(*_encode(rows, columns, domain, handle_unknown, declarations))
 
     def __repr__(self) -> str:
         share = self.codes.size / max(len(self) * len(self.domain), 1)
@@ -390,72 +352,58 @@ class SparseRecords(BaseRecords):
         return few.marginal(few.names)
 
     def _merge(self) -> tuple[SparseCodes, FloatArray]:
-        """Merge small tables as dense ones; of large ones, only records of few cells."""
         if len(self) * len(self.domain) <= MERGED_AS_DENSE:
             shape = self.domain.shape
             table, merged = merge_rows(self.codes.to_codes(), shape, self.sample_weight)
             return SparseCodes.of_codes(table, shape), merged
-        mass = np.ones(len(self)) if self.sample_weight is None else self.sample_weight
-        counts, starts = self.codes.counts, self.codes.starts[:-1]
-        kept, weight = [np.flatnonzero(counts > FEW)], [mass[counts > FEW]]
-        for size in range(FEW + 1):
-            rows = np.flatnonzero(counts == size)
-            if not len(rows):
-                continue
-            cells = self.codes.cells[starts[rows][:, None] + np.arange(size)]
-            _, first, which = np.unique(cells, axis=0, return_index=True, return_inverse=True)
-            kept.append(rows[first])
-            total = np.bincount(which.ravel(), weights=mass[rows], minlength=len(first))
-            weight.append(total.astype(np.float64, copy=False))
-        return self.codes[np.concatenate(kept)], np.concatenate(weight)
+        place = _number_records(self.codes)
+        _, first = np.unique(place, return_index=True)
+        mass = np.bincount(place, self.sample_weight).astype(np.float64, copy=False)
+        return self.codes[first], mass
 
     def _twins(self, rows: IntArray) -> FloatArray:
-        taken = self.codes[rows]
-        text, starts = taken.cells.tobytes(), (taken.cells.itemsize * taken.starts).tolist()
-        keys = Counter(text[a:b] for a, b in pairwise(starts))
-        return np.array([*keys.values()], dtype=np.float64)
+        return np.bincount(_number_records(self.codes[rows])).astype(np.float64)
+
+
+def _number_records(codes: SparseCodes) -> IntArray:
+    """Return a number for each record, the same for identical ones."""
+    cells, starts = codes.cells.tobytes(), (codes.cells.itemsize * codes.starts).tolist()
+    places: dict[bytes, int] = {}
+    keys = (cells[start:end] for start, end in pairwise(starts))
+    return np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.intp)
 
 
 def as_records(
     data: Any,
     *,
     domain: Domain | None = None,
-    kinds: Mapping[Any, Kind] | None = None,
-    levels: Mapping[Any, Sequence[Level]] | None = None,
-    bins: Bins = None,
-    not_applicable: NotApplicable = "auto",
-    missing_level: Sequence[Any] = (),
     weights: WeightArguments = NO_WEIGHTS,
-    rule: ColumnRule = DEFAULT_RULE,
+    **declared: Any,
 ) -> Records | SparseRecords:
     """Return sparse records as they are, and `Records` of all other data.
 
     Every function that takes data reads it by this one, with the arguments of :meth:`Records.of`.
     """
     if isinstance(data, SparseRecords):
-        check_undeclared(kinds, levels, bins, not_applicable, missing_level)
+        check_undeclared(**{key: value for key, value in declared.items() if key != "rule"})
         return SparseRecords.of(data, domain=domain, **weights.given)
-    declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins, "rule": rule}
-    declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
     return Records.of(data, domain=domain, **weights.given, **declared)
 
 
 def _recode(records: SparseRecords, domain: Domain) -> SparseRecords:
     """Return the records in another domain; levels that it lacks become missing."""
     codes = records.codes
-    inside = codes.codes
-    columns = []
-    row = np.repeat(np.arange(len(codes)), codes.counts)
     order = np.argsort(codes.variables, kind="stable")
-    ends = np.searchsorted(codes.variables[order], np.arange(len(codes.levels) + 1))
+    row = np.repeat(np.arange(len(codes)), codes.counts)
+    column = codes.variables[order].astype(np.intp)
+    columns = _split(records.names, row[order], column, codes.codes[order])
     extra = [name for name in records.names if name not in domain]
     if extra:
         remark(f"Variables that are not in the domain are left out: {show(extra)}.")
-    for n, variable in enumerate(records.domain):
-        if variable.name not in domain:
-            continue
-        mine = order[ends[n] : ends[n + 1]]
-        columns.append((variable.name, row[mine], variable.decode(inside[mine])))
-    made = ColumnCells(domain, read_declarations(None, None, None), None, "missing")
-    domain, cells = cells_of(made, len(codes), columns)
+    coded = (
+        (name, where, Coded(records.domain[name].levels, own))
+        for name, where, own in columns
+        if name in domain
+    )
+    domain, cells = _encode(len(codes), coded, domain)
     return SparseRecords._trusted(domain, cells, *records._weights)

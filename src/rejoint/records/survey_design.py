@@ -17,136 +17,84 @@ is centered at the mean of all clusters, which is zero. The design effect is at 
 stratification gains is gained for shares that the strata explain, not for those within them.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import Codes, FloatArray, IntArray, Keys
-from rejoint.domain.columns import Coded, Numbers, read_column
+from rejoint.arrays import FloatArray, IntArray, Keys
+from rejoint.domain.columns import Coded, Numbers, parse_numbers, read_column
 from rejoint.domain.labels import scale_weights
 from rejoint.io.schema import LARGEST
 from rejoint.kernels import SparseCodes
-from rejoint.messages import Message, PythonName
+from rejoint.messages import Message, PythonName, join_messages
 from rejoint.records.frames import Frame, split_column
-from rejoint.text import plural
+from rejoint.text import cite, plural
+
+#: Rows whose cells are summed at a time.
+CHUNK = 2**16
+
+
+def about(name: str, text: str) -> Message:
+    """Return a message that begins with the name of an argument."""
+    return join_messages([PythonName(name), text], "")
 
 
 def as_weight(weight: Any, rows: int, name: str = "sample_weight") -> FloatArray:
-    """Return a read-only copy of weights, or raise an error that says what is wrong with them.
-
-    Examples
-    --------
-    >>> as_weight([1, 0.5], 2)
-    array([1. , 0.5])
-    """
-    found = as_part_weight(weight, rows, name=name)
-    if rows and not found.any():
+    """Return a read-only copy of weights, or raise an error that says what is wrong with them."""
+    checked = as_part_weight(weight, rows, name=name)
+    if rows and not checked.any():
         raise no_weight_error(name)
-    return found
+    return checked
 
 
 def no_weight_error(name: str = "sample_weight") -> ValueError:
-    """Return the error for weights that are all zero.
-
-    Examples
-    --------
-    >>> no_weight_error()
-    ValueError('sample_weight is zero in every row: nothing would count.')
-    """
-    return ValueError(
-        Message("{name} is zero in every row: nothing would count.", name=PythonName(name))
-    )
+    """Return the error for weights that are all zero."""
+    return ValueError(about(name, " is zero in every row: nothing would count."))
 
 
 def as_part_weight(
     weight: Any, rows: int, before: int = 0, name: str = "sample_weight"
 ) -> FloatArray:
-    """Return the weights of a part, which may all be zero; ``before`` rows precede it.
-
-    Examples
-    --------
-    >>> as_part_weight([0, 0], 2)
-    array([0., 0.])
-    """
-    term = PythonName(name)
+    """Return the weights of a part, which may all be zero; ``before`` rows precede it."""
     try:
-        found = np.array(weight, dtype=np.float64)
+        checked = np.array(weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(Message("{name} must be numbers, one for each row.", name=term)) from None
-    if found.shape != (rows,):
-        raise ValueError(
-            Message(
-                "{name} must be one number for each of the {rows}, not an array of shape {shape}.",
-                name=term,
-                rows=plural(rows, "row"),
-                shape=str(found.shape),
-            )
-        )
-    bad = ~(np.isfinite(found) & (found >= 0))
+        raise TypeError(about(name, " must be numbers, one for each row.")) from None
+    if checked.shape != (rows,):
+        shape = f"not an array of shape {checked.shape}"
+        text = f" must be one number for each of the {plural(rows, 'row')}, {shape}."
+        raise ValueError(about(name, text))
+    bad = ~(np.isfinite(checked) & (checked >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
-            Message(
-                "{name} must be finite and nonnegative, but row {row} has {value}.",
-                name=term,
-                row=before + row,
-                value=found[row],
-            )
-        )
+        text = f" must be finite and nonnegative, but row {before + row} has {checked[row]}."
+        raise ValueError(about(name, text))
     with np.errstate(over="ignore"):
-        if found.sum() > LARGEST:
-            raise ValueError(
-                Message(
-                    "{name} adds up to more than {most:g}, the largest number that a model file "
-                    "can hold: divide the weights by a large number.",
-                    name=PythonName(name),
-                    most=LARGEST,
-                )
-            )
-    found.setflags(write=False)
-    return found
+        if checked.sum() > LARGEST:
+            most = f"{LARGEST:g}, the largest number that a model file can hold"
+            text = f" adds up to more than {most}: divide the weights by a large number."
+            raise ValueError(about(name, text))
+    checked.setflags(write=False)
+    return checked
 
 
-@dataclass(frozen=True)
-class SurveyGroups:
-    """The group of each row: codes into labels, all of them known."""
-
-    labels: tuple[Hashable, ...]
-    codes: IntArray
-
-    @classmethod
-    def of(cls, column: Any, rows: int, name: str, before: int = 0) -> "SurveyGroups":
-        """Read a column of any library, or raise an error that says what is wrong with it."""
-        found = read_column(column, name)
-        if len(found) != rows:
-            raise ValueError(
-                Message(
-                    "{name} must have one value for each of the {rows}, not {found:,}.",
-                    name=PythonName(name),
-                    rows=plural(rows, "row"),
-                    found=len(found),
-                )
-            )
-        gone = np.asarray(found.codes < 0) if isinstance(found, Coded) else found.missing
-        if gone is None and isinstance(found, Numbers):
-            gone = np.isnan(found.floats())
-        if gone is not None and gone.any():
-            raise ValueError(
-                Message(
-                    "{name}: row {row} has no value. Give every record a group, a group of its own "
-                    "where none is known, or leave the record out.",
-                    name=PythonName(name),
-                    row=before + int(np.argmax(gone)),
-                )
-            )
-        if isinstance(found, Coded):
-            return cls(found.labels, found.codes.astype(np.intp))
-        values, codes = np.unique(found.values, return_inverse=True)
-        return cls(tuple(values.tolist()), codes.astype(np.intp))
+def read_groups(column: Any, rows: int, name: str, before: int = 0) -> Coded:
+    """Return the group of each row, or raise an error that says what is wrong with the column."""
+    groups = parse_numbers(read_column(column, name))
+    if len(groups) != rows:
+        text = f" must have one value for each of the {plural(rows, 'row')}, not {len(groups):,}."
+        raise ValueError(about(name, text))
+    if not groups.is_present.all():
+        text = (
+            f": row {before + int(np.argmin(groups.is_present))} has no value. Give every record a "
+            "group, a group of its own where none is known, or leave the record out."
+        )
+        raise ValueError(about(name, text))
+    return groups.coded() if isinstance(groups, Numbers) else groups
 
 
 @dataclass(frozen=True)
@@ -186,11 +134,9 @@ class SurveyDesign:
     @property
     def text(self) -> str:
         """The design in one line."""
-        parts = [
-            plural(self.strata, "stratum", "strata") if self.strata else "",
-            plural(self.clusters, "cluster") if self.clusters else "",
-        ]
-        groups = " in ".join(filter(None, reversed(parts)))
+        clusters = plural(self.clusters, "cluster") if self.clusters else ""
+        strata = plural(self.strata, "stratum", "strata") if self.strata else ""
+        groups = " in ".join(filter(None, (clusters, strata)))
         head = f"Survey design of {groups}" if groups else "Survey weights"
         return (
             f"{head}: design effect {self.effect:.3g}, so {plural(round(self.records), 'record')} "
@@ -209,14 +155,7 @@ class SurveyDesign:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain JSON."""
-        return {
-            "records": self.records,
-            "effective": self.effective,
-            "effect": self.effect,
-            "total": self.total,
-            "strata": self.strata,
-            "clusters": self.clusters,
-        }
+        return {**vars(self), "effective": self.effective}
 
     @classmethod
     def from_json(cls, plain: dict[str, Any] | None) -> "SurveyDesign | None":
@@ -227,16 +166,11 @@ class SurveyDesign:
 
 
 def kish_effect(weight: FloatArray, copies: FloatArray | float = 1.0) -> float:
-    """Return the design effect of weights alone, ``n sum s^2 / (sum s)^2``.
-
-    Examples
-    --------
-    >>> kish_effect(np.array([1.0, 1.0, 4.0])), kish_effect(np.array([5.0, 5.0, 0.0]))
-    (1.5, 1.0)
-    """
-    sums = DesignSums(())
-    sums.add_weights(weight, np.broadcast_to(copies, weight.shape))
-    return sums.kish()
+    """Return the design effect of weights alone, ``n sum s^2 / (sum s)^2``."""
+    times = np.broadcast_to(copies, weight.shape)
+    total = float(times @ weight)
+    records, squares = float(times[weight > 0].sum()), float(times @ weight**2)
+    return max(1.0, records * squares / total**2) if total > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -246,13 +180,8 @@ class RowWeights:
     rows: int
     copies: FloatArray | None = None
     survey: FloatArray | None = None
-    strata: SurveyGroups | None = None
-    clusters: SurveyGroups | None = None
-
-    @property
-    def is_survey(self) -> bool:
-        """Whether the weights are those of a survey design."""
-        return not (self.survey is None and self.strata is None and self.clusters is None)
+    strata: Coded | None = None
+    clusters: Coded | None = None
 
     @property
     def cells(self) -> tuple[FloatArray | None, FloatArray | None]:
@@ -275,7 +204,7 @@ class RowWeights:
         self, codes: Any, shape: Sequence[int]
     ) -> tuple[FloatArray | None, SurveyDesign | None, Keys | None]:
         """Return the weights of all records of these codes, their survey design, and clusters."""
-        if not self.is_survey:
+        if self.survey is None and self.strata is None and self.clusters is None:
             return self.copies, None, None
         sums = DesignSums(shape)
         sums.add(codes, self)
@@ -285,27 +214,25 @@ class RowWeights:
     @property
     def cluster_keys(self) -> Keys | None:
         """A number for each row that tells its cluster, the same in whatever part it is."""
-        if self.clusters is None:
-            return None
-        strata = self.strata or SurveyGroups(("",), np.zeros(self.rows, dtype=np.intp))
-        size = len(self.clusters.labels)
-        pairs, place = np.unique(strata.codes * size + self.clusters.codes, return_inverse=True)
-        labels = (divmod(pair, size) for pair in pairs.tolist())
-        keys = [hash_labels(strata.labels[h], self.clusters.labels[c]) for h, c in labels]
-        return np.asarray(np.array(keys, dtype=np.int64)[place.ravel()])
+        return None if self.clusters is None else self.group_keys()[1]
+
+    def group_keys(self) -> tuple[Keys, Keys]:
+        """Return a number for the stratum of each row, and one for its cluster within it."""
+        one = Coded(("",), np.zeros(self.rows, dtype=np.intp))
+        strata, clusters = self.strata or one, self.clusters or one
+        size = len(clusters.labels)
+        pairs, place = np.unique(strata.codes * np.intp(size) + clusters.codes, return_inverse=True)
+        labels = [(strata.labels[p // size], clusters.labels[p % size]) for p in pairs.tolist()]
+        both = np.array([(hash_labels(h), hash_labels(h, c)) for h, c in labels], dtype=np.int64)
+        stratum, cluster = both.reshape(-1, 2)[place].T
+        return stratum, cluster
 
 
 def hash_labels(*labels: Hashable) -> int:
-    """Return a 64-bit number that stands for some labels in every process.
-
-    Examples
-    --------
-    >>> hash_labels("north", 1) == hash_labels("north", 1.0) != hash_labels("south", 1)
-    True
-    """
+    """Return a 64-bit number that stands for some labels in every process."""
     texts = (repr(float(x)) if isinstance(x, int | float) else repr(x) for x in labels)
-    found = blake2b("\n".join(texts).encode(), digest_size=8).digest()
-    return int.from_bytes(found, "little", signed=True)
+    digest = blake2b("\n".join(texts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 @dataclass(frozen=True)
@@ -339,69 +266,52 @@ class WeightArguments:
         return list(dict.fromkeys(v for v in self.given.values() if isinstance(v, str)))
 
     def check_named(self, source: str) -> None:
-        """Raise unless all are names of columns.
-
-        Examples
-        --------
-        >>> WeightArguments(clusters=[1, 2]).check_named("A scan")
-        Traceback (most recent call last):
-        ...
-        TypeError: A scan is read part by part: clusters must be the name of a column.
-        """
+        """Raise unless all are names of columns."""
         for name, value in self.given.items():
             if not isinstance(value, str):
-                text = "{source} is read part by part: {name} must be the name of a column."
-                raise TypeError(Message(text, source=source, name=PythonName(name)))
+                use = about(name, " must be the name of a column.")
+                raise TypeError(f"{source} is read part by part: " + use)
 
     def check_arrays(self, what: str) -> None:
         """Raise if one is the name of a column."""
         for name, value in self.given.items():
             if isinstance(value, str):
-                text = "{name}={value!r}: {what} give the values, an array with one for each row."
-                raise TypeError(Message(text, name=PythonName(name), value=value, what=what))
+                rest = f"{what} give the values, an array with one for each row."
+                raise TypeError(about(name, f"={cite(value)}: {rest}"))
 
     def split(self, frame: Frame, before: int = 0) -> tuple[Frame, RowWeights]:
         """Return a frame without the columns that are named, and the weights of its rows.
 
         ``before`` rows precede the frame. Weights may all be zero in a part.
         """
-        found: dict[str, Any] = {}
-        taken: dict[str, Any] = {}
-        rest = frame
+        rest, columns = frame, {}
+        rows: dict[str, Any] = {}
         for name, value in self.given.items():
+            column = value
             if isinstance(value, str):
-                if value not in taken:
-                    rest, taken[value] = split_column(rest, value, name)
-                value = taken[value]
-                if name in ("sample_weight", "survey_weight"):
-                    value = read_numbers(value, name, self.given[name])
-            if name in ("sample_weight", "survey_weight"):
-                found[name] = as_part_weight(value, frame.rows, before, name)
-            else:
-                found[name] = SurveyGroups.of(value, frame.rows, name, before)
-        return rest, RowWeights(
-            frame.rows,
-            found.get("sample_weight"),
-            found.get("survey_weight"),
-            found.get("strata"),
-            found.get("clusters"),
-        )
+                if value not in columns:
+                    rest, columns[value] = split_column(rest, value, name)
+                column = columns[value]
+            if name not in ("sample_weight", "survey_weight"):
+                rows[name] = read_groups(column, frame.rows, name, before)
+                continue
+            if isinstance(value, str):
+                column = read_numbers(column, name, value)
+            rows[name.split("_")[0]] = as_part_weight(column, frame.rows, before, name)
+        copies = rows.pop("sample", None)
+        return rest, RowWeights(frame.rows, copies, **rows)
 
     def rows(self, count: int) -> RowWeights:
         """Return the weights of a number of rows, which are not all zero."""
-        _, rows = self.split(Frame(None, [], count))
-        return self.check_mass(rows)
+        return self.check_mass(self.split(Frame(None, [], count))[1])
 
     def check_mass(self, rows: RowWeights) -> RowWeights:
         """Raise where no row has a weight above zero."""
         if rows.rows and not rows.raw.any():
-            raise no_weight_error(self.mass_name(rows.copies))
+            no_copies = rows.copies is not None and not rows.copies.any()
+            is_sample = self.survey_weight is None or no_copies
+            raise no_weight_error("sample_weight" if is_sample else "survey_weight")
         return rows
-
-    def mass_name(self, copies: FloatArray | None = None) -> str:
-        """Name of the weights that must not all be zero."""
-        only_copies = self.survey_weight is None or (copies is not None and not copies.any())
-        return "sample_weight" if only_copies else "survey_weight"
 
 
 #: No weights.
@@ -410,207 +320,143 @@ NO_WEIGHTS = WeightArguments()
 
 def read_numbers(raw: Any, name: str, column: str) -> FloatArray:
     """Return a column of numbers, NaN where missing, or raise an error that names it."""
-    found = read_column(raw, column)
-    if not isinstance(found, Numbers):
-        raise ValueError(
-            Message(
-                "{name}: the column {column!r} must hold a number in every row.",
-                name=PythonName(name),
-                column=column,
-            )
-        )
-    return found.floats()
+    numbers = parse_numbers(read_column(raw, column))
+    if not isinstance(numbers, Numbers):
+        text = f": the column {cite(column)} must hold a number in every row."
+        raise ValueError(about(name, text))
+    return numbers.floats()
 
 
 @dataclass
 class DesignSums:
     """Sums over records that the design effect is made of; they add up over parts.
 
+    A unit is a cluster or, without clusters, a stratum.
+
     Parameters
     ----------
     shape : sequence of int
         Number of levels of each variable.
 
-    Notes
-    -----
-    With clusters a sum is kept for each cluster and level, with strata alone two for each stratum
-    and level.
-
     Examples
     --------
     Six pupils of three schools; pupils of a school are alike.
 
-    >>> schools = SurveyGroups.of([1, 1, 2, 2, 3, 3], 6, "clusters")
+    >>> schools = read_groups([1, 1, 2, 2, 3, 3], 6, "clusters")
     >>> sums = DesignSums((2,))
-    >>> sums.add(np.array([[0], [0], [1], [1], [0], [0]]), RowWeights(6, clusters=schools))
+    >>> codes = np.array([[0], [0], [1], [1], [0], [0]], dtype=np.int8)
+    >>> sums.add(codes, RowWeights(6, clusters=schools))
     >>> print(sums.design().text)
     Survey design of 3 clusters: design effect 2.5, so 6 records count as 2.
     """
 
     shape: Sequence[int]
-    rows: int = 0
-    records: float = 0.0
-    total: float = 0.0
-    squares: float = 0.0
-    strata: dict[Hashable, int] = field(default_factory=dict)
-    clusters: dict[Hashable, int] = field(default_factory=dict)
     has_strata: bool = False
     has_clusters: bool = False
 
     def __post_init__(self) -> None:
         self.starts = np.concatenate([[0], np.cumsum(self.shape)]).astype(np.intp)
         wide = int(self.starts[-1])
-        #: Copies that have a value of each variable, (N,).
-        self.observed = np.zeros(len(self.shape))
-        #: Weight, and squared weight, of each level in each unit: cluster, or stratum without.
-        self.sums = np.zeros((0, wide))
-        self.squared = np.zeros((0, wide))
-        #: Stratum of each cluster, or number of copies of each stratum.
-        self.place = np.zeros(0)
-
-    def add_weights(self, survey: FloatArray, copies: FloatArray) -> None:
-        """Add weights alone."""
-        self.rows += len(survey)
-        self.records += float(copies[survey > 0].sum())
-        self.total += float(copies @ survey)
-        self.squares += float(copies @ survey**2)
+        #: Rows, and sums over records: copies, weight and squared weight.
+        self.rows, self.totals = 0, np.zeros(3)
+        #: Copies that have each level.
+        self.observed = np.zeros(wide)
+        #: The key of each unit, that of its stratum, and its number of copies.
+        self.units, self.strata = np.zeros((2, 0), dtype=np.int64)
+        self.copies = np.zeros(0)
+        #: Weight, and squared weight, of each level in each unit.
+        self.sums, self.squared = np.zeros((2, 0, wide))
 
     def add(self, codes: Any, rows: RowWeights) -> None:
         """Add the records of a part."""
         copies = np.ones(rows.rows) if rows.copies is None else rows.copies
         survey = np.ones(rows.rows) if rows.survey is None else rows.survey
-        self.add_weights(survey, copies)
+        self.rows += rows.rows
+        self.totals += copies[survey > 0].sum(), copies @ survey, copies @ survey**2
         self.has_strata |= rows.strata is not None
         self.has_clusters |= rows.clusters is not None
         if not (self.has_strata or self.has_clusters):
             return
         used = np.flatnonzero(copies * survey > 0)
-        if len(used) < rows.rows:
-            codes, copies, survey = codes[used], copies[used], survey[used]
-        stratum = number_groups(rows.strata, used, self.strata)
-        unit = stratum
-        if rows.clusters is not None:
-            unit = self.number_clusters(rows.clusters, used, stratum)
-        else:
-            self.place = grow(self.place, len(self.strata))
-            self.place += np.bincount(stratum, copies, len(self.strata))
-        count = len(self.clusters) if self.has_clusters else len(self.strata)
-        self.sums = grow(self.sums, count)
-        if not self.has_clusters:
-            self.squared = grow(self.squared, count)
-        for row, level, at, wide in cell_blocks(codes, self.shape):
-            cell = unit[row] * wide + level
-            part = slice(at, at + wide)
+        stratum, cluster = (keys[used] for keys in rows.group_keys())
+        units, first, unit = np.unique(cluster, return_index=True, return_inverse=True)
+        wide = len(self.observed)
+        sums = np.zeros((2, len(units) * wide))
+        for start in range(0, len(used), CHUNK):
+            part = slice(start, start + CHUNK)
+            cells = codes[used[part]]
+            if not isinstance(cells, SparseCodes):
+                cells = SparseCodes.of_codes(cells, self.shape)
+            row = np.repeat(np.arange(len(cells)), cells.counts)
+            times, mass = copies[used[part]][row], survey[used[part]][row]
+            self.observed += np.bincount(cells.cells, times, wide)
+            place = unit[part][row] * wide + cells.cells
+            sums[0] += np.bincount(place, times * mass, sums.shape[1])
+            sums[1] += np.bincount(place, times * mass**2, sums.shape[1])
+        count = np.bincount(unit, copies[used], len(units)).astype(np.float64)
+        self._add_units(units, stratum[first], count, *sums.reshape(2, len(units), wide))
 
-            def count_cells(mass: FloatArray, cell: IntArray = cell, wide: int = wide) -> Any:
-                return np.bincount(cell, mass, count * wide).reshape(count, wide)
-
-            self.sums[:, part] += count_cells((copies * survey)[row])
-            if not self.has_clusters:
-                self.squared[:, part] += count_cells((copies * survey**2)[row])
-            seen = np.bincount(level, copies[row], wide)
-            first = int(np.searchsorted(self.starts, at))
-            for n in range(first, int(np.searchsorted(self.starts, at + wide))):
-                low, high = self.starts[n] - at, self.starts[n + 1] - at
-                self.observed[n] += float(seen[low:high].sum())
-
-    def number_clusters(self, groups: SurveyGroups, used: IntArray, stratum: IntArray) -> IntArray:
-        """Number clusters; those of the same label in two strata are two clusters."""
-        codes = groups.codes[used]
-        pairs, place = np.unique(stratum * len(groups.labels) + codes, return_inverse=True)
-        names = list(self.strata)
-        numbers = np.empty(len(pairs), dtype=np.intp)
-        strata = []
-        for k, pair in enumerate(pairs.tolist()):
-            which, label = divmod(pair, len(groups.labels))
-            key = (names[which], groups.labels[label])
-            if key not in self.clusters:
-                self.clusters[key] = len(self.clusters)
-                strata.append(which)
-            numbers[k] = self.clusters[key]
-        self.place = np.concatenate([self.place, strata])
-        return np.asarray(numbers[place.ravel()])
+    def _add_units(self, units: Keys, strata: Keys, *sums: FloatArray) -> None:
+        """Add the sums of units, some of which may be there already."""
+        keys = np.concatenate([self.units, units])
+        self.units, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        self.strata = np.concatenate([self.strata, strata])[first]
+        totals = []
+        for mine, more in zip((self.copies, self.sums, self.squared), sums, strict=True):
+            total = np.zeros((len(self.units), *more.shape[1:]))
+            np.add.at(total, place, np.concatenate([mine, more]))
+            totals.append(total)
+        self.copies, self.sums, self.squared = totals
 
     def join(self, other: "DesignSums") -> "DesignSums":
         """Add the sums of other records, and return all."""
-        for name in ("rows", "records", "total", "squares"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.rows += other.rows
+        self.totals += other.totals
+        self.observed += other.observed
         self.has_strata |= other.has_strata
         self.has_clusters |= other.has_clusters
-        self.observed = self.observed + other.observed
-        strata = [self.strata.setdefault(label, len(self.strata)) for label in other.strata]
-        units = np.array(strata, dtype=np.intp)
-        if other.has_clusters:
-            known = len(self.clusters)
-            units = np.array(
-                [self.clusters.setdefault(key, len(self.clusters)) for key in other.clusters],
-                dtype=np.intp,
-            )
-            new = other.place[units >= known].astype(np.intp)
-            self.place = np.concatenate([self.place, np.array(strata, dtype=np.intp)[new]])
-        else:
-            self.place = grow(self.place, len(self.strata))
-            np.add.at(self.place, units, other.place)
-        count = len(self.clusters) if self.has_clusters else len(self.strata)
-        self.sums = grow(self.sums, count)
-        np.add.at(self.sums, units, other.sums)
-        if len(other.squared):
-            self.squared = grow(self.squared, count)
-            np.add.at(self.squared, units, other.squared)
+        self._add_units(other.units, other.strata, other.copies, other.sums, other.squared)
         return self
-
-    def kish(self) -> float:
-        """Design effect of the weights alone."""
-        if self.total <= 0:
-            return 1.0
-        return max(1.0, self.records * self.squares / self.total**2)
 
     def design(self) -> SurveyDesign:
         """Return the design of all records so far."""
-        effect = self.kish()
-        if self.rows and self.total <= 0:
+        records, total, squares = self.totals.tolist()
+        if self.rows and total <= 0:
             raise no_weight_error("survey_weight")
-        if self.has_clusters and len(self.clusters) < 2:
-            raise ValueError(
-                Message(
-                    "{clusters}: all records are in one cluster, so the data do not show how much "
-                    "clusters differ. Leave it out, or give smaller groups.",
-                    clusters=PythonName("clusters"),
-                )
+        if self.has_clusters and len(self.units) < 2:
+            text = (
+                ": all records are in one cluster, so the data do not show how much clusters "
+                "differ. Leave it out, or give smaller groups."
             )
+            raise ValueError(about("clusters", text))
+        effect = records * squares / total**2 if total > 0 else 1.0
+        strata, stratum = np.unique(self.strata, return_inverse=True)
         if self.has_strata or self.has_clusters:
-            spread, simple = self.variances()
-            if simple > 0:
-                effect = spread / simple
-        effect = float(f"{min(max(effect, 1.0), max(self.records, 1.0)):.12g}")
-        return SurveyDesign(
-            self.records,
-            effect,
-            self.total,
-            len(self.strata) if self.has_strata else 0,
-            len(self.clusters),
-        )
+            spread, simple = self._variances(stratum, len(strata))
+            effect = spread / simple if simple > 0 else effect
+        effect = float(f"{min(max(effect, 1.0), max(records, 1.0)):.12g}")
+        counts = len(strata) * self.has_strata, len(self.units) * self.has_clusters
+        return SurveyDesign(records, effect, total, *counts)
 
-    def variances(self) -> tuple[float, float]:
+    def _variances(self, stratum: IntArray, count: int) -> tuple[float, float]:
         """Sum of the variances of all shares: by the design, and of a simple random sample."""
         level_of = np.repeat(np.arange(len(self.shape)), self.shape)
-        totals = self.sums.sum(axis=0)
-        mass = add_levels(totals, self.starts)
-        known = (mass > 0) & (self.observed > 1)
-        inverse = np.where(known, 1.0 / np.where(known, mass, 1.0), 0.0)[level_of]
+        totals, observed = self.sums.sum(axis=0), self._add_levels(self.observed)
+        mass = self._add_levels(totals)
+        used = (mass > 0) & (observed > 1)
+        inverse = np.where(used, 1.0 / np.where(used, mass, 1.0), 0.0)[level_of]
         share = totals * inverse
-        simple = share * (1.0 - share) / np.where(known, self.observed - 1.0, np.inf)[level_of]
+        simple = share * (1.0 - share) / np.where(used, observed - 1.0, np.inf)[level_of]
         # Linearized values of the units, summed over each stratum, and their squares.
-        values = (self.sums - share * add_levels(self.sums, self.starts)[:, level_of]) * inverse
+        values = (self.sums - share * self._add_levels(self.sums)[:, level_of]) * inverse
+        units, first, second = self.copies, values, values**2
         if self.has_clusters:
-            stratum, count = self.place.astype(np.intp), len(self.strata)
             units = np.bincount(stratum, minlength=count).astype(np.float64)
             first, second = np.zeros((2, count, len(level_of)))
             np.add.at(first, stratum, values)
             np.add.at(second, stratum, values**2)
-        else:
-            units, first = self.place, values
-            both = add_levels(self.squared, self.starts)[:, level_of]
+        else:  # each record is a cluster
+            both = self._add_levels(self.squared)[:, level_of]
             second = (self.squared * (1.0 - 2.0 * share) + both * share**2) * inverse**2
         many = units > 1
         correction = np.where(many, units / np.where(many, units - 1.0, 1.0), 1.0)
@@ -618,52 +464,8 @@ class DesignSums:
         spread = correction[:, None] * (second - center[:, None] * first**2)
         return float(spread.sum()), float(simple.sum())
 
-
-def number_groups(
-    groups: SurveyGroups | None, used: IntArray, known: dict[Hashable, int]
-) -> IntArray:
-    """Number the groups of rows, new ones after those that are known; one group for None."""
-    if groups is None:
-        known.setdefault(None, 0)
-        return np.zeros(len(used), dtype=np.intp)
-    codes = groups.codes[used]
-    numbers = np.zeros(len(groups.labels), dtype=np.intp)
-    for code in np.unique(codes).tolist():
-        numbers[code] = known.setdefault(groups.labels[code], len(known))
-    return np.asarray(numbers[codes])
-
-
-def grow(array: FloatArray, count: int) -> FloatArray:
-    """Return the array with rows of zeros up to a number of rows."""
-    more = count - len(array)
-    return array if more <= 0 else np.concatenate([array, np.zeros((more, *array.shape[1:]))])
-
-
-def add_levels(values: FloatArray, starts: IntArray) -> FloatArray:
-    """Sum over the levels of each variable, on the last axis."""
-    if not values.shape[-1]:
-        return np.zeros((*values.shape[:-1], len(starts) - 1))
-    return np.asarray(np.add.reduceat(values, starts[:-1], axis=-1))
-
-
-def cell_blocks(
-    codes: Codes | SparseCodes, shape: Sequence[int]
-) -> Iterator[tuple[IntArray, NDArray[Any], int, int]]:
-    """Yield rows and levels of observed cells, where these levels start, and their number.
-
-    Examples
-    --------
-    >>> for row, level, at, wide in cell_blocks(np.array([[1, -1], [0, 2]]), (2, 3)):
-    ...     print(row, level, at, wide)
-    [0 1] [1 0] 0 2
-    [1] [2] 2 3
-    """
-    if isinstance(codes, SparseCodes):
-        row = np.repeat(np.arange(len(codes)), codes.counts)
-        yield row, codes.cells, 0, sum(shape)
-        return
-    at = 0
-    for n, wide in enumerate(shape):
-        row = np.flatnonzero(codes[:, n] >= 0)
-        yield row, codes[row, n].astype(np.intp), at, wide
-        at += wide
+    def _add_levels(self, values: FloatArray) -> NDArray[np.float64]:
+        """Sum over the levels of each variable, on the last axis."""
+        if not values.shape[-1]:
+            return np.zeros((*values.shape[:-1], len(self.shape)))
+        return np.asarray(np.add.reduceat(values, self.starts[:-1], axis=-1))
