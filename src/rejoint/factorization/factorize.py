@@ -348,7 +348,7 @@ def _result_of_selection(
 
 def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitResult) -> FitResult:
     """Add how the rank was chosen and what the tables leave open, and warn of the latter."""
-    found = assess_tables(marginals, result.pmf.rank)
+    found = assess_tables(marginals, result.pmf)
     if found.serious:
         remark(found.text)
     if found:
