@@ -111,7 +111,7 @@ class Certificate:
             return f"Not unique: no table contains {show(self.uncovered)}."
         if self.proof is not None:
             return f"Unique: no other model of rank {self.rank} has these tables ({self.proof})."
-        if self._reducible_text and self.other is not None:
+        if self._reducible_text:
             return self._reducible_text
         if self.other is not None:
             joint = "the same joint, other classes" if self.same_joint else "another joint"

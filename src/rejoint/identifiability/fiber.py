@@ -191,11 +191,7 @@ class Fiber:
     def find_other(self) -> tuple[FloatArray | None, str]:
         """Another model with the same tables, near or far; and what was searched."""
         x, rng, met = self.start, np.random.default_rng(0), 0
-        dead = x[0] <= 0.0
-        if dead.any():
-            other = x.copy()
-            for rows in map(self.layout.rows, range(1, len(self.layout.levels))):
-                other[rows, dead] = np.roll(other[rows, dead], 1, axis=0)
+        if (other := self.free_other()) is not None:
             return other, ""
         if x.size > MOST_SEARCHED:
             return None, "the model is too large to search for others"
@@ -216,6 +212,27 @@ class Fiber:
                 return fitted, ""
         fits = f"{N_FITS} fits from random starts, {met} of which met the tables"
         return None, f"{fits}, found no other"
+
+    def free_other(self) -> FloatArray | None:
+        """Another model where some columns are in no table, or two classes nearly the same."""
+        x, names = self.start.copy(), self.tables.domain.names
+        dead, rank = x[0] <= 0.0, self.model.rank
+        for n, size in enumerate(self.tables.levels):
+            classes = np.full(rank, True) if names[n] in self.tables.uncovered else dead
+            rows = self.layout.rows(n + 1)
+            # The rarest level gets all probability.
+            x[rows, classes] = np.eye(size)[:, x[rows].argmin(axis=0)][:, classes]
+        if (x != self.start).any():
+            return x
+        differs = np.abs(x[1:, :, None] - x[1:, None]) > 1e-12
+        for f, g in zip(*np.triu_indices(rank, 1), strict=True):
+            distinct = self.model.layout.sums(differs[:, f, g].astype(float)) > 0
+            if distinct.sum() <= 1:
+                total = x[0, f] + x[0, g]
+                x[1:, [f, g]] = ((x[1:, f] * x[0, f] + x[1:, g] * x[0, g]) / total)[:, None]
+                x[0, [f, g]] = total * (np.array([0.2, 0.8]) if x[0, f] > x[0, g] else [0.8, 0.2])
+                return x
+        return None
 
     def random_start(self, rng: np.random.Generator) -> FloatArray:
         """A random model, every column drawn evenly from the simplex."""

@@ -195,16 +195,17 @@ value ... of the largest); no fewer than 1 can.
     _check_reach(goal)
     rng = np.random.default_rng(random_state)
     number = None if budget is None else check_positive_int("budget", budget)
+    least = goal.fewest_tables  # without equations to spare
     for share in DEFAULT_SLACKS if slack is None else (float(slack),):
         goal = replace(goal, slack=share)
         sets = _search(goal, number, rng)
         if sets:
             break
     else:
-        raise ValueError(_not_found_text(goal, number))
+        raise ValueError(_not_found_text(goal, number, least))
     best = _best_conditioned(goal, sets)
     planned, before = goal.names(sorted(best)), goal.names(known)
-    return Plan(planned, before, goal.rank, goal.fewest_tables, goal.test_locally(best))
+    return Plan(planned, before, goal.rank, least, goal.test_locally(best))
 
 
 @dataclass(frozen=True)
@@ -388,7 +389,7 @@ def _best_conditioned(goal: PlanGoal, sets: list[list[Subset]]) -> list[Subset]:
     return max(candidates, key=strength)
 
 
-def _not_found_text(goal: PlanGoal, budget: int | None) -> str:
+def _not_found_text(goal: PlanGoal, budget: int | None, least: int) -> str:
     sought = f"that make rank {goal.rank} locally identifiable with {goal.slack:.0%} of equations"
     if budget is None:
         return (
@@ -397,7 +398,7 @@ def _not_found_text(goal: PlanGoal, budget: int | None) -> str:
         )
     return (
         f"No {plural(budget, 'table')} of order {goal.order} were found {sought} to spare (no "
-        f"fewer than {goal.fewest_tables} can): raise the budget or the order, or lower slack."
+        f"fewer than {least} can): raise the budget or the order, or lower slack."
     )
 
 

@@ -218,9 +218,9 @@ def report(
     Theorem 2                                     4  printed, not proved  {x0 x1} {x2 x3} {x4 x5}
     Theorem 2, closed form                        3  printed, not proved  {x0 x1} {x2 x3} {x4 x5}
     Table II/III                                  4  printed, not proved
-    Lemma 1 (Kruskal)                             6  proved               {x0 x1} {x2 x3} {x4 x5}
+    Lemma 1 (Kruskal)                             6  proved               {x0 x3} {x1 x4} {x2 x5}
     Lemma 2                                       7  proved               {x0} {x1 x2} {x3 x4 x5}
-    Lemma 3                                       4  proved               {x0 x1} {x2 x3} {x4 x5}
+    Lemma 3                                       4  proved               {x0 x3} {x1 x4} {x2 x5}
     Lemma 4 (compound)                            7  proved               {x0} {x1 x2} {x3 x4 x5}
     One table (Kruskal)                           3  proved               {x0} {x1} {x2}
     Chiantini-Ottaviani-Vannieuwenhoven 2014      9  proved               {x0 x3} {x1 x4} {x2 x5}
