@@ -183,3 +183,20 @@ def test_blocks_are_composite_variables():
     assert certify(p, order=2).unique is None
     with pytest.raises(ValueError, match="blocks whole"):
         ambiguity(p, ["x0", "x2", "x3"], order=2)
+
+
+@pytest.mark.parametrize("weights", [[0.2, 0.3, 0.5], [0.3, 0.2, 0.5], [0.5, 0.5, 0.0]])
+def test_classes_that_could_be_others_are_shown(weights):
+    rng = np.random.default_rng(0)
+    factors = [rng.dirichlet(np.ones(3), size=3).T for _ in range(4)]
+    if all(weights):
+        factors = [a[:, [0, 0, 1]] for a in factors]
+    p = rj.LowRankPMF(weights, factors)
+    found = certify(p, order=3)
+    assert found.unique is False
+    assert found.same_joint
+    one, other = (rj.Marginals.from_pmf(m, order=3) for m in (p, found.other))
+    np.testing.assert_allclose(one.flat, other.flat, atol=1e-15)
+    assert any((a != b).any() for a, b in zip(p.factors, found.other.factors, strict=True)) or (
+        found.other.weights.tolist() != list(weights)
+    )

@@ -230,7 +230,8 @@ class Fiber:
             if distinct.sum() <= 1:
                 total = x[0, f] + x[0, g]
                 x[1:, [f, g]] = ((x[1:, f] * x[0, f] + x[1:, g] * x[0, g]) / total)[:, None]
-                x[0, [f, g]] = total * (np.array([0.2, 0.8]) if x[0, f] > x[0, g] else [0.8, 0.2])
+                share = 0.2 if x[0, f] > x[0, g] else 0.8
+                x[0, [f, g]] = total * share, total * (1.0 - share)
                 return x
         return None
 
