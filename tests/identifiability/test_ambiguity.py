@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.identifiability.ambiguity import Fiber
+from rejoint.identifiability.fiber import Fiber
 from rejoint.identifiability.layout import read_layout
+from rejoint.model import Model
 
 ambiguity = rj.identifiability.ambiguity
 
@@ -16,20 +17,24 @@ def random_pmf(levels, rank, seed=0):
     return rj.LowRankPMF(rng.dirichlet(np.full(rank, 3.0)), factors)
 
 
-def test_jacobian_by_finite_differences():
-    fiber = Fiber(
-        read_layout([2, 3, 2], subsets=[(0, 1), (1, 2), (0, 1, 2)]), random_pmf([2, 3, 2], 2)
-    )
-    x, step = fiber.start, 1e-6
-    brute = np.stack(
-        [
-            (fiber.values(x + step * e) - fiber.values(x - step * e)) / (2 * step)
-            for e in np.eye(len(x))
-        ],
-        axis=1,
-    )
-    # Central differences of polynomials of degree 4: 1e-12 for the step, 1e-10 by rounding.
-    np.testing.assert_allclose(fiber.jacobian(x), brute, atol=1e-8)
+def test_normal_equations_by_finite_differences():
+    levels, subsets = [2, 3, 2], [(0, 1), (1, 2)]
+    p, x = random_pmf(levels, 2), np.vstack([[0.3, 0.7], *random_pmf(levels, 2, seed=5).factors])
+    fiber = Fiber(read_layout(levels, subsets=subsets), Model.of(p.weights, p.factors))
+
+    def cells(x):
+        weights, factors = fiber.split(x)
+        pairs = [np.einsum("if,jf,f", factors[a], factors[b], weights) for a, b in subsets]
+        return np.concatenate([*map(np.ravel, pairs), fiber.sums @ x.ravel()])
+
+    moves = [1e-6 * e.reshape(x.shape) for e in np.eye(x.size)]
+    brute = np.stack([(cells(x + e) - cells(x - e)) / 2e-6 for e in moves], axis=1)
+    residuals = cells(x) - cells(fiber.start)
+    full, slope, square = fiber.normal(x)
+    # Central differences of cubic polynomials: 1e-12 for the step, 1e-10 by rounding.
+    np.testing.assert_allclose(full, brute.T @ brute, atol=1e-8)
+    np.testing.assert_allclose(slope, brute.T @ residuals, atol=1e-8)
+    assert square == pytest.approx((residuals**2).sum(), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ def test_errors_in_words():
     with pytest.raises(KeyError, match="No variable 'y'"):
         ambiguity(p, "y", order=2)
     with pytest.raises(ValueError, match="too large to follow"):
-        ambiguity(random_pmf([6] * 20, 10), ["x0", "x1", "x2", "x3"], order=3)
+        ambiguity(random_pmf([6] * 20, 10), ["x0", "x1", "x2"], order=2)
     records = truth_records()
     with pytest.raises(ValueError, match="fitted to records, not to tables"):
         rj.estimate(records, 2, "ml", random_state=0).ambiguity("x0")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.identifiability import certificate
+from rejoint.identifiability import uniqueness_proof
 
 certify = rj.identifiability.certify
 
@@ -33,16 +33,16 @@ def brute_kruskal_rank(matrix):
 def test_kruskal_rank_by_brute_force(rows, columns, seed):
     # Small whole numbers have many coincidences.
     matrix = np.random.default_rng(seed).integers(0, 3, (rows, columns)).astype(float)
-    low, high = certificate.kruskal_rank(matrix)
+    low, high = uniqueness_proof.kruskal_rank(matrix)
     assert low == high == brute_kruskal_rank(matrix)
 
 
 def test_kruskal_rank_is_bounded_where_there_are_too_many_sets(monkeypatch):
-    monkeypatch.setattr(certificate, "MOST_COLUMN_SETS", 100)
+    monkeypatch.setattr(uniqueness_proof, "MOST_COLUMN_SETS", 100)
     matrix = np.random.default_rng(0).random((10, 40))
-    assert certificate.kruskal_rank(matrix) == (1, 10)  # C(40, 2) sets are too many
+    assert uniqueness_proof.kruskal_rank(matrix) == (1, 10)  # C(40, 2) sets are too many
     matrix[:, 5:] = matrix[:, [0]]
-    assert certificate.kruskal_rank(matrix) == (1, 1)  # a random pair shows it
+    assert uniqueness_proof.kruskal_rank(matrix) == (1, 1)  # a random pair shows it
 
 
 def second_compound(matrix):
@@ -55,11 +55,13 @@ def second_compound(matrix):
 def test_compound_condition_by_brute_force(a, b, rank):
     rng = np.random.default_rng(a * 10 + b)
     first, second = rng.random((a, rank)), rng.random((b, rank))
-    units = [m / np.linalg.norm(m, axis=0) for m in map(certificate.unit_columns, (first, second))]
+    units = [
+        m / np.linalg.norm(m, axis=0) for m in map(uniqueness_proof.unit_columns, (first, second))
+    ]
     one, two = (second_compound(m) for m in units)
     product = np.stack([np.kron(x, y) for x, y in zip(one.T, two.T, strict=True)], axis=1)
     values = np.linalg.svd(product / np.linalg.norm(product, axis=0), compute_uv=False)
-    strength = certificate.compound_strength(first, second)
+    strength = uniqueness_proof.compound_strength(first, second)
     # From a Gram matrix, so that the ratio is good to 1e-8 over itself.
     assert strength == pytest.approx(values[-1] / values[0], rel=1e-4)
 
@@ -67,12 +69,12 @@ def test_compound_condition_by_brute_force(a, b, rank):
 def test_compound_condition_fails_above_its_bound():
     # 2 F (F - 1) <= 3 * 2 * 3 * 2 allows 4 classes.
     rng = np.random.default_rng(0)
-    assert certificate.compound_strength(rng.random((3, 4)), rng.random((3, 4))) > 0
-    assert certificate.compound_strength(rng.random((3, 5)), rng.random((3, 5))) == 0.0
+    assert uniqueness_proof.compound_strength(rng.random((3, 4)), rng.random((3, 4))) > 0
+    assert uniqueness_proof.compound_strength(rng.random((3, 5)), rng.random((3, 5))) == 0.0
 
 
 def test_compound_condition_is_left_out_beyond_sixty_classes():
-    assert certificate.compound_strength(np.ones((2, 61)), np.ones((2, 61))) is None
+    assert uniqueness_proof.compound_strength(np.ones((2, 61)), np.ones((2, 61))) is None
 
 
 def test_kruskal_proves_a_generic_model_of_small_rank():
@@ -97,7 +99,9 @@ def test_quadruples_prove_more_than_triples():
 def test_locally_unique_is_said_where_nothing_is_proved():
     found = certify(random_pmf([3] * 6, 12), order=3)
     assert found.proof is None
-    assert found.verdict.startswith("Locally unique (condition number")
+    assert found.unique is None
+    assert found.verdict.startswith("Undecided: none of the lemmas proves this model unique")
+    assert "It is locally unique (condition number" in found.verdict
 
 
 def test_given_subsets_and_what_hangs_on_them():
@@ -146,7 +150,7 @@ def test_equal_columns_are_named():
 
 def test_pairs_are_not_unique():
     found = certify(random_pmf([3] * 5, 3), order=2)
-    assert found.verdict.startswith("Not unique. This model, all 10 tables of order 2")
+    assert found.verdict.startswith("Not unique: another model of rank 3 has the same tables")
 
 
 def test_coverage():

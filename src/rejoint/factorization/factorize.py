@@ -246,7 +246,7 @@ def _fit_of_rank(
         stop = [result.stop]
         if is_plain and not result.interrupted:
             stop.append(describe_miss(result, marginals))
-        assessment = assess_tables(marginals, result.pmf.rank)
+        assessment = assess_tables(marginals, result.pmf)
         if assessment.serious:
             remark(assessment.text)
         certificate = None if result.interrupted else certificate_of(result.pmf, marginals)

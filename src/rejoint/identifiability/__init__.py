@@ -1,12 +1,15 @@
 """Identifiability: the rank that tables determine, and what they leave undetermined.
 
 layout               TableLayout: which variables and tables there are
-bounds               RankBound, and the lemmas of the paper as formulas
-theorems             the bounds that hold, over all groups of variables
-theorems_as_printed  the theorems of the paper as printed
+bounds               RankBound, and the lemmas as formulas
+groupings            groups of variables between which all tables are there
 rank_report          report: every bound on the rank, which are proved, the best
+gram_matrix          sums over tables of inner products, and the Jacobian's Gram matrix from them
 jacobian             jacobian: whether classes and joint are locally unique
 jacobian_rank        ranks and singular values of the Jacobian, from its Gram matrix
+fiber                all models of one rank that have the same tables: walks, fits
+uniqueness_proof     lemmas that prove one model to be the only one
+composite_view       a model with blocks as one over composite variables
 certificate          certify: whether one model is the only one with its tables
 plan                 plan: few tables that suffice for a rank
 ambiguity            ambiguity: two models with the same tables and different answers

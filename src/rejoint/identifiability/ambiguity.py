@@ -1,49 +1,37 @@
-"""Ambiguity: how far an answer can differ between models that have the same tables.
+"""Ambiguity: how far an answer can differ between models that have the same tables."""
 
-The state is one long vector ``x``: weights, then the factors of all variables, class by class in
-every row. A step goes along the null space of the tables' Jacobian, and Gauss-Newton brings it back
-onto the tables; probabilities that reach zero stay there while the walk pushes against them.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rejoint.arrays import FloatArray
 from rejoint.domain.domain import positions
+from rejoint.identifiability.composite_view import CompositeView
+from rejoint.identifiability.fiber import Fiber, Goal
 from rejoint.identifiability.layout import Subsets, TableLayout, read_layout
-from rejoint.marginals.subsets import Subset
-from rejoint.model import Layout
+from rejoint.identifiability.uniqueness_proof import find_proof
+from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.queries.answer_bounds import AnswerBounds, bound_answer
 from rejoint.queries.evidence import Given, read_evidence
 from rejoint.queries.tables import khatri_rao
 from rejoint.text import format_number, plural
 
-Array = NDArray[np.float64]
-Value = Callable[[Array], float]
-AnswerOf = Callable[[Array], Array]
+#: Squared number of parameters times number of tables up to which models are followed.
+MOST_WORK = 20_000_000
 
-#: Differences between the tables, in any cell, up to which they are the same.
-EQUAL_CELLS = 1e-12
-
-#: Eigenvalues of ``J^T J`` below this share of the largest count as zero.
-NULL_SHARE = 1e-13
-
-#: Entries of a Jacobian up to which walks are made.
-MOST_JACOBIAN_ENTRIES = 20_000_000
-
-#: Directions in which walks start.
-N_WALKS = 3
+#: Rounds of the search without a larger distance after which it ends.
+PATIENCE = 9
 
 #: Total variation distance below which two answers are the same.
 SAME_ANSWER = 1e-6
 
-#: Step of numerical derivatives.
-DERIVATIVE_STEP = 1e-6
+Ends = tuple[FloatArray, FloatArray]  # two models
+
+#: Cells of the joint up to which the range of an answer over all joints is computed.
+MOST_JOINT_CELLS = 10_000
 
 
 @dataclass(frozen=True)
@@ -57,31 +45,43 @@ class Ambiguity:
     given : mapping or None
         The evidence.
     models : tuple of two LowRankPMF
-        The two ends of the walk; twice the model itself if the answer is determined.
+        The two models; twice the model itself if no other answer was found.
     answers : tuple of two arrays
         ``marginal(names, given)`` of each.
     gap : float
-        Largest difference between the tables of the two, in any cell.
+        Largest difference to the tables of the given model, in any cell.
+    proof : str
+        Why no two models of this rank with these tables differ by more; empty if ``distance`` is
+        a lower bound.
+    limits : AnswerBounds or None
+        Range of the cell that differs most over all joints with these tables, of any rank.
 
     Examples
     --------
     >>> import rejoint as rj
     >>> p = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
-    >>> found = rj.identifiability.ambiguity(p, ["x0"], {"x1": 0, "x2": 0, "x3": 0}, order=2)
-    >>> found.distance > 0.1, found.gap < 1e-10
-    (True, True)
+    >>> two = rj.identifiability.ambiguity(p, ["x0"], {"x1": 0, "x2": 0, "x3": 0}, order=2)
+    >>> two.distance > 0.1, two.gap < 1e-10, two.proof
+    (True, True, '')
     """
 
     names: tuple[str, ...]
     given: Given
     models: tuple[LowRankPMF, LowRankPMF]
-    answers: tuple[Array, Array]
+    answers: tuple[FloatArray, FloatArray]
     gap: float
+    proof: str = ""
+    limits: AnswerBounds | None = None
 
     @property
     def distance(self) -> float:
-        """Total variation distance of the two answers: they can differ at least by this."""
+        """Total variation distance of the two answers."""
         return 0.5 * float(np.abs(self.answers[0] - self.answers[1]).sum())
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether no two models differ by more; otherwise the distance is a lower bound."""
+        return bool(self.proof)
 
     @property
     def verdict(self) -> str:
@@ -92,33 +92,45 @@ class Ambiguity:
         >>> import rejoint as rj
         >>> p = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
         >>> rj.identifiability.ambiguity(p, ["x0", "x1"], order=2).verdict
-        'P(x0, x1) is determined: no small change of the model that keeps the tables changes it.'
+        'P(x0, x1) is determined: a table holds these variables.'
         """
-        question = self.question
+        rank = self.models[0].rank
         if self.distance < SAME_ANSWER:
+            if self.proof:
+                return f"{self.question} is determined: {self.proof}."
             return (
-                f"{question} is determined: no small change of the model that keeps the tables "
-                "changes it."
+                f"{self.question} is determined as far as is known: no model of rank {rank} with "
+                "these tables was found that answers otherwise."
             )
-        gaps = np.abs(self.answers[0] - self.answers[1])
-        cell = np.unravel_index(int(np.argmax(gaps)), gaps.shape)
+        cell = self._cell
         domain = self.models[0].domain
         event = ", ".join(
             f"{name} = {domain[name].levels[i]}" for name, i in zip(self.names, cell, strict=True)
         )
         low, high = sorted(float(answer[cell]) for answer in self.answers)
+        joints = ""
+        if self.limits is not None:
+            ends = f"{format_number(self.limits.low)} to {format_number(self.limits.high)}"
+            joints = f" Over all joints with these tables it is {ends}."
+        more = f", and none by more: {self.proof}" if self.proof else ", or more"
         return (
-            f"{question} is not determined: two models of rank {self.models[0].rank} whose tables "
+            f"{self.question} is not determined: two models of rank {rank} whose tables "
             f"agree to {max(self.gap, 1e-16):.0e} differ by {self.distance:.2g} in total "
-            f"variation, or more; {event} has probability {format_number(low)} in one and "
-            f"{format_number(high)} in the other."
+            f"variation{more}; {event} has probability {format_number(low)} in one and "
+            f"{format_number(high)} in the other.{joints}"
         )
+
+    @property
+    def _cell(self) -> tuple[int, ...]:
+        """The cell whose probabilities differ the most."""
+        gaps = np.abs(self.answers[0] - self.answers[1])
+        return tuple(int(i) for i in np.unravel_index(int(np.argmax(gaps)), gaps.shape))
 
     @property
     def question(self) -> str:
         """The question as text."""
-        told = ", ".join(f"{name} = {value}" for name, value in (self.given or {}).items())
-        return f"P({', '.join(self.names)}{f' | {told}' if told else ''})"
+        evidence = ", ".join(f"{name} = {value}" for name, value in (self.given or {}).items())
+        return f"P({', '.join(self.names)}{f' | {evidence}' if evidence else ''})"
 
     def __str__(self) -> str:
         return self.verdict
@@ -135,8 +147,9 @@ def ambiguity(
 ) -> Ambiguity:
     """Find two models with the same tables whose answers to a question differ the most.
 
-    From ``pmf`` a walk goes both ways along the directions that keep its tables, as far as the
-    answer moves and probabilities stay probabilities.
+    From ``pmf``, models near it, and fits of its tables from random starts, the answer is raised
+    and lowered along models that keep the tables, as far as probabilities stay probabilities, and
+    again from both ends, until nothing grows.
 
     Parameters
     ----------
@@ -160,8 +173,8 @@ def ambiguity(
 
     Notes
     -----
-    The walk is local: models with these tables differ at least by this distance. An answer is
-    called determined if the directions do not change it to first order.
+    The distance is a lower bound, unless ``proof`` says that it is the largest. Models of this rank
+    are compared; ``limits`` is the range over joints of any rank.
 
     Examples
     --------
@@ -177,229 +190,167 @@ def ambiguity(
     tables = read_layout(order=order, subsets=subsets, domain=pmf.domain)
     evidence = read_evidence(pmf.domain, given)
     first = pmf.marginal(asked, given)
-    determined = Ambiguity(asked, given, (pmf, pmf), (first, first), 0.0)
-    if _holds(tables, {*places, *evidence}):
-        return determined
-    _check_size(tables, pmf)
-    fiber = Fiber(tables, pmf)
-    ends = _find_ends(fiber, _answer_of(fiber, places, evidence), steps)
-    if ends is None:
-        return determined
-    models = fiber.to_pmf(ends[0]), fiber.to_pmf(ends[1])
-    answers = models[0].marginal(asked, given), models[1].marginal(asked, given)
-    gap = float(np.abs(fiber.values(ends[0]) - fiber.values(ends[1])).max())
-    return Ambiguity(asked, given, models, answers, gap)
-
-
-def _holds(tables: TableLayout, variables: set[int]) -> bool:
-    """Whether one table holds all these variables, and so the answer."""
-    if tables.order is not None:
-        return len(variables) <= tables.order
-    return any(variables <= set(subset) for subset in tables.subsets)
-
-
-def _check_size(tables: TableLayout, pmf: LowRankPMF) -> None:
-    """Refuse problems that take too long."""
-    cells = sum(prod(tables.levels[n] for n in subset) for subset in tables.iter_subsets())
-    if cells * (1 + sum(tables.levels)) * pmf.rank > MOST_JACOBIAN_ENTRIES:
+    view = CompositeView.of(tables, pmf)
+    proof = _proof_of(tables, view, {*places, *evidence})
+    if proof:
+        return Ambiguity(asked, given, (pmf, pmf), (first, first), 0.0, proof)
+    if not view.is_whole:
         raise ValueError(
-            f"The Jacobian of {plural(cells, 'cell')} at rank {pmf.rank} is too large to follow: "
-            "project the model and the tables on fewer variables."
+            "Models with blocks are followed where each table holds its blocks whole: choose such "
+            "subsets."
+        )
+    _check_size(view)
+    fiber = Fiber(view.tables, view.model)
+    low, high = _search(fiber, Question.of(fiber, view, places, evidence), steps)
+    models = view.to_pmf(low), view.to_pmf(high)
+    answers = models[0].marginal(asked, given), models[1].marginal(asked, given)
+    if 0.5 * np.abs(answers[0] - answers[1]).sum() < SAME_ANSWER:
+        return Ambiguity(asked, given, (pmf, pmf), (first, first), 0.0)
+    two = Ambiguity(asked, given, models, answers, max(fiber.gap(low), fiber.gap(high)))
+    return _add_limits(two, pmf, tables, places, evidence)
+
+
+def _proof_of(tables: TableLayout, view: CompositeView, variables: set[int]) -> str:
+    """Why the answer is determined; empty if that is not proved."""
+    if any(variables <= {*subset} for subset in tables.iter_subsets()):
+        return "a table holds these variables"
+    if view.tables.uncovered or not view.model.weights.all():
+        return ""
+    proof, _ = find_proof(view.tables, view.model)
+    rank = view.model.rank
+    return f"no other model of rank {rank} has these tables ({proof})" if proof else ""
+
+
+def _check_size(view: CompositeView) -> None:
+    """Refuse problems that take too long."""
+    parameters, tables = view.model.rank * (1 + sum(view.tables.levels)), view.tables.n_tables
+    if parameters**2 * tables > MOST_WORK:
+        raise ValueError(
+            f"{plural(parameters, 'parameter')} and {plural(tables, 'table')} are too large to "
+            "follow: project the model and the tables on fewer variables."
         )
 
 
+def _add_limits(
+    two: Ambiguity,
+    pmf: LowRankPMF,
+    tables: TableLayout,
+    places: Sequence[int],
+    evidence: Mapping[int, FloatArray],
+) -> Ambiguity:
+    """Add the range over all joints, which may prove that no two models differ by more."""
+    if prod(tables.levels) > MOST_JOINT_CELLS:
+        return two
+    own = Marginals.from_pmf(pmf, subsets=[tables.names(s) for s in tables.iter_subsets()])
+    event = dict(evidence)
+    for n, i in zip(places, two._cell, strict=True):
+        event[n] = event.get(n, 1.0) * np.eye(tables.levels[n])[i]
+    limits = bound_answer(own, event, evidence or None)
+    is_widest = two.answers[0].size == 2 and two.distance > limits.width - SAME_ANSWER
+    proof = "the answers are the ends of the range over all joints" if is_widest else ""
+    return replace(two, limits=limits, proof=proof)
+
+
 @dataclass(frozen=True)
-class Fiber:
-    """All models of one rank that share the tables of a given one."""
+class Question:
+    """An answer as a function of a model: ``views`` sum the levels of each variable to what counts.
 
-    tables: TableLayout
-    model: LowRankPMF
+    The answer is a table with one axis for each view, divided by its sum.
+    """
 
-    @cached_property
-    def layout(self) -> Layout:
-        """Rows of the vector: one of weights, then those of each factor."""
-        return Layout((1, *self.tables.levels))
+    fiber: Fiber
+    views: dict[int, FloatArray]
 
-    @cached_property
-    def start(self) -> Array:
-        """The given model as a long vector."""
-        return np.vstack([self.model.weights[None], *self.model.factors]).ravel()
+    @classmethod
+    def of(
+        cls,
+        fiber: Fiber,
+        view: CompositeView,
+        asked: Sequence[int],
+        evidence: Mapping[int, FloatArray],
+    ) -> "Question":
+        """Rows of cells asked for, (K, I), times their likelihood, for each variable involved."""
+        views = {}
+        for g, members in enumerate(view.partition):
+            rows: FloatArray = np.ones((1, 1))
+            for n in members:
+                size = view.pmf.domain.shape[n]
+                own = (np.eye(size) if n in asked else np.ones((1, size))) * evidence.get(n, 1.0)
+                rows = np.asarray(np.kron(rows, own))
+            if {*members} & {*asked, *evidence}:
+                views[g] = rows
+        return cls(fiber, views)
 
-    @cached_property
-    def target(self) -> Array:
-        """The tables to keep."""
-        return self.values(self.start)
+    def parts(self, x: FloatArray) -> list[FloatArray]:
+        """Weights (1, F) and the views of factors (K, F), whose products are the answer."""
+        weights, factors = self.fiber.split(x)
+        return [weights[None], *(rows @ factors[n] for n, rows in self.views.items())]
 
-    @cached_property
-    def sums(self) -> Array:
-        """Jacobian of what must stay one: the weights, and every column of every factor."""
-        rank, levels = self.model.rank, self.tables.levels
-        rows = np.zeros((1 + rank * len(levels), len(self.start)))
-        rows[0, :rank] = 1.0
-        rows[1:, rank:] = np.kron(np.repeat(np.eye(len(levels)), levels, axis=1), np.eye(rank))
-        return rows
-
-    def split(self, x: Array) -> list[Array]:
-        """Weights (1, F) and factors (I_n, F)."""
-        return self.layout.split(x.reshape(-1, self.model.rank))
-
-    def values(self, x: Array) -> Array:
-        """All tables, one after another, and all sums that must stay one."""
-        weights, *factors = self.split(x)
-        cells = [
-            khatri_rao([factors[n] for n in subset], weights[0]).sum(axis=1)
-            for subset in self.subsets
-        ]
-        columns = [factor.sum(axis=0) for factor in factors]
-        return np.concatenate([*cells, [weights.sum()], *columns])
-
-    @cached_property
-    def subsets(self) -> list[Subset]:
-        """The subsets that have a table."""
-        return list(self.tables.iter_subsets())
-
-    def jacobian(self, x: Array) -> Array:
-        """Jacobian of ``values``, (rows, parameters)."""
-        weights, *factors = self.split(x)
-        rank, one = self.model.rank, np.ones(self.model.rank)
-        blocks = []
-        for subset in self.subsets:
-            chosen = [weights, *(factors[n] for n in subset)]
-            block = np.zeros((prod(len(part) for part in chosen), len(x)))
-            for slot, n in enumerate((-1, *subset)):
-                left, right = khatri_rao(chosen[:slot], one), khatri_rao(chosen[slot + 1 :], one)
-                outer = left[:, None, :] * right[None]  # (cells left, cells right, F)
-                cells = block.reshape(len(left), -1, len(right), self.layout.size, rank)
-                for i in range(cells.shape[1]):
-                    cells[:, i, :, self.layout.offsets[n + 1] + i] = outer
-            blocks.append(block)
-        return np.vstack([*blocks, self.sums])
-
-    def to_pmf(self, x: Array) -> LowRankPMF:
-        """The model of a long vector."""
-        weights, *factors = (np.maximum(part, 0.0) for part in self.split(x))
-        columns = [factor / factor.sum(axis=0) for factor in factors]
-        return LowRankPMF(weights[0] / weights.sum(), columns, self.model.domain)
-
-
-def _answer_of(fiber: Fiber, asked: Sequence[int], evidence: Mapping[int, Array]) -> AnswerOf:
-    """The answer as a function of the long vector of parameters."""
-
-    def answer(x: Array) -> Array:
-        (terms,), *factors = fiber.split(x)
-        for n, likelihood in evidence.items():
-            if n not in asked:
-                terms = terms * (likelihood @ factors[n])
-        sides = [factors[n] * evidence[n][:, None] if n in evidence else factors[n] for n in asked]
-        cells: Array = khatri_rao(sides, terms).sum(axis=1)
+    def answer(self, x: FloatArray) -> FloatArray:
+        """The answer at a model, as a vector; not a number where the evidence is impossible."""
+        cells = khatri_rao(self.parts(x), np.ones(x.shape[1])).sum(axis=1)
         total = cells.sum()
-        # At the edge the evidence may become impossible: nothing is better there.
-        return cells / total if total > 0 else np.full(len(cells), np.nan)
+        return np.asarray(cells / total if total > 0 else np.full(len(cells), np.nan))
 
-    return answer
+    def distance(self, ends: Ends) -> float:
+        """Total variation distance of the answers of two models."""
+        return 0.5 * float(np.abs(self.answer(ends[1]) - self.answer(ends[0])).sum())
 
+    def goal(self, toward: FloatArray) -> Goal:
+        """A linear function of the answer, and its gradient in the model."""
 
-def _find_ends(fiber: Fiber, answer: AnswerOf, steps: int) -> tuple[Array, Array] | None:
-    """The ends of two walks that separate the answers; None if nothing moves."""
-    start = fiber.start
-    null = _tangent(fiber, start, np.zeros(len(start), dtype=bool)).null
-    moved = _slopes(answer, start, null)
-    if not null.shape[1] or np.abs(moved).max() < SAME_ANSWER:
-        return None
-    # First along the combinations of cells that move the most, then along what separates the ends.
-    best = (start, start)
-    for toward in np.linalg.svd(moved, full_matrices=False)[2][:N_WALKS]:
-        ends = _separate(fiber, answer, (start, start), toward, steps)
-        ends = _separate(fiber, answer, ends, np.sign(answer(ends[1]) - answer(ends[0])), steps)
-        best = max(best, ends, key=lambda pair: np.abs(answer(pair[1]) - answer(pair[0])).sum())
-    return best
+        def value_and_slope(x: FloatArray) -> tuple[float, FloatArray]:
+            parts, one = self.parts(x), np.ones(x.shape[1])
+            total = khatri_rao(parts, one).sum()
+            value = float(toward @ self.answer(x))
+            slope = np.zeros_like(x)
+            if not total > 0:
+                return -np.inf, slope
+            cells = ((toward - value) / total).reshape([len(part) for part in parts])
+            for k, n in enumerate([-1, *self.views]):
+                others = khatri_rao(parts[:k] + parts[k + 1 :], one)
+                along = np.moveaxis(cells, k, 0).reshape(len(parts[k]), -1) @ others
+                slope[self.fiber.layout.rows(n + 1)] += along if n < 0 else self.views[n].T @ along
+            return value, slope
 
-
-def _separate(
-    fiber: Fiber, answer: AnswerOf, ends: tuple[Array, Array], toward: Array, steps: int
-) -> tuple[Array, Array]:
-    """Walk from both ends, apart along one combination of the cells of the answer."""
-    low = _walk(fiber, ends[0], lambda x: float(-toward @ answer(x)), steps)
-    high = _walk(fiber, ends[1], lambda x: float(toward @ answer(x)), steps)
-    return low, high
+        return value_and_slope
 
 
-@dataclass(frozen=True)
-class Tangent:
-    """Directions at a point that keep the tables, and the step back onto them."""
+def _search(fiber: Fiber, question: Question, steps: int) -> tuple[FloatArray, FloatArray]:
+    """The two models whose answers differ the most, of all that were met."""
+    rng = np.random.default_rng(0)
+    best, widest, stale, turn = (fiber.start, fiber.start), 0.0, 0, 0
 
-    null: Array  # (P, K)
-    back: Array  # (P, rows), pseudo-inverse of the Jacobian
+    def separate(ends: Ends, gain: float) -> Ends:
+        """Walk from two models apart, until their answers differ no more."""
+        toward, width, before = np.sign(gaps(ends)), question.distance(ends), -1.0
+        toward[toward == 0.0] = np.sign(rng.standard_normal(int((toward == 0.0).sum())))
+        while width > before + gain:
+            before = width
+            low = fiber.climb(ends[0], question.goal(-toward), steps, gain)
+            high = fiber.climb(ends[1], question.goal(toward), steps, gain)
+            ends = (low, high)
+            width, toward = question.distance(ends), np.sign(gaps(ends))
+        return ends
 
+    def gaps(ends: Ends) -> FloatArray:
+        return question.answer(ends[1]) - question.answer(ends[0])
 
-def _tangent(fiber: Fiber, x: Array, held: NDArray[np.bool_]) -> Tangent:
-    """Tangent with the parameters ``held`` fixed."""
-    jacobian = fiber.jacobian(x)
-    jacobian[:, held] = 0.0
-    values, vectors = np.linalg.eigh(jacobian.T @ jacobian)
-    zero = values <= NULL_SHARE * values[-1]
-    null = vectors[:, zero]
-    # A held parameter is a null direction of its own: it is left out.
-    if held.any():
-        free = null.copy()
-        free[held] = 0.0
-        u, s, _ = np.linalg.svd(free, full_matrices=False)
-        null = u[:, s > 0.5]
-    kept = vectors[:, ~zero]
-    return Tangent(null, (kept / values[~zero]) @ (kept.T @ jacobian.T))
-
-
-def _slopes(value: Callable[[Array], Any], x: Array, directions: Array) -> Array:
-    """Derivatives of a function along directions (P, K)."""
-    h = DERIVATIVE_STEP
-    return np.array([(value(x + h * v) - value(x - h * v)) / (2 * h) for v in directions.T])
-
-
-def _ascent(fiber: Fiber, x: Array, value: Value) -> tuple[Array, Tangent]:
-    """Steepest feasible direction that keeps the tables, and its tangent."""
-    zero = x <= EQUAL_CELLS
-    held = np.zeros(len(x), dtype=bool)
-    for _ in range(len(x)):
-        here = _tangent(fiber, x, held)
-        direction = here.null @ _slopes(value, x, here.null)
-        pushed = zero & ~held & (direction < 0)
-        if not pushed.any():
-            break
-        held |= pushed
-    return direction, here
-
-
-def _return_to_tables(fiber: Fiber, x: Array, here: Tangent) -> Array | None:
-    """Step back onto the tables; None if that fails or leaves the simplex."""
-    for _ in range(12):
-        gap = fiber.values(x) - fiber.target
-        if np.abs(gap).max() <= EQUAL_CELLS:
-            return np.where(x < EQUAL_CELLS, 0.0, x) if x.min() >= -EQUAL_CELLS else None
-        x = x - here.back @ gap
-    return None
-
-
-def _walk(fiber: Fiber, x: Array, value: Value, steps: int) -> Array:
-    """Raise ``value`` as far as the walk goes, and keep the tables."""
-    length, before = 0.1, value(x)
-    for _ in range(steps):
-        direction, here = _ascent(fiber, x, value)
-        size = float(np.linalg.norm(direction))
-        if size < 1e-7:
-            break
-        direction = direction / size
-        toward = direction < -1e-12
-        room = float((x[toward] / -direction[toward]).min()) if toward.any() else length
-        length = min(2 * length, max(room, 1e-12))
-        while length > 1e-9:
-            trial = _return_to_tables(fiber, x + length * direction, here)
-            if trial is not None and value(trial) > before:
-                break
-            length /= 2
-        else:
-            break
-        gain, x = value(trial) - before, trial
-        before += gain
-        if gain < 1e-9:
-            break
-    return x
+    while stale < PATIENCE:
+        origin: FloatArray | None = [best[turn % 2], fiber.start, None][turn % 3]
+        if origin is None:
+            origin = fiber.fit(fiber.random_start(rng), 60)
+        if origin is None:
+            origin = best[turn % 2]
+        around = rng.standard_normal(origin.shape) * 0.5 * (turn > 0)
+        moved = fiber.move(origin, origin + around)
+        origin = origin if moved is None else moved
+        ends = separate((origin, origin), max(0.003 * widest, SAME_ANSWER))
+        # One end of this round may go with one of the best.
+        pairs = [ends, *((a, b) for a in best for b in ends)]
+        ends = max(pairs, key=question.distance)
+        width = question.distance(ends)
+        stale, turn = 0 if width > 1.003 * widest + SAME_ANSWER else stale + 1, turn + 1
+        if width > widest:
+            best, widest = ends, width
+    return separate(best, SAME_ANSWER)

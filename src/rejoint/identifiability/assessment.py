@@ -4,26 +4,24 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rejoint.arrays import BoolArray
 from rejoint.domain.domain import Domain
-from rejoint.identifiability.bounds import kruskal
+from rejoint.identifiability.certificate import certificate_of
 from rejoint.identifiability.jacobian import generic_ranks
 from rejoint.identifiability.layout import (
     TableLayout,
     describe_pairs_apart,
     informative_subsets,
 )
-from rejoint.identifiability.theorems import split_evenly
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset
 from rejoint.messages import Message, PythonName, join_messages
 from rejoint.model import Layout
+from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import BaseRecords
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import plural, show
-
-Mask = NDArray[np.bool_]
 
 #: Columns of the Jacobian up to which exact ranks are computed: some tens of milliseconds.
 MOST_EXACT_COLUMNS = 250
@@ -61,17 +59,12 @@ class Assessment:
         return bool(self.text)
 
 
-def assess_tables(marginals: Marginals, rank: int) -> Assessment:
-    """Return what these tables leave undetermined at this rank.
+def assess_tables(marginals: Marginals, model: int | LowRankPMF) -> Assessment:
+    """Return what these tables leave undetermined, at a rank or by a model fitted to them.
 
     Moments of three variables and more are assumed to determine the rest.
-
-    Examples
-    --------
-    >>> pairs = {("a", "b"): [[1, 2], [3, 4]], ("b", "c"): [[2, 2], [3, 3]]}
-    >>> assess_tables(Marginals.from_tables(pairs), 2).serious
-    True
     """
+    rank = model if isinstance(model, int) else model.rank
     if max((len(m.variables) for m in marginals.moments), default=0) > 2:
         return Assessment()
     subsets = [*informative_subsets(marginals), *(m.variables for m in marginals.moments)]
@@ -84,21 +77,18 @@ def assess_tables(marginals: Marginals, rank: int) -> Assessment:
     small = tables.largest_order <= MOST_TABLE_VARIABLES and tables.is_countable
     if tables.order is None and not (few and small):
         return Assessment()
-    found = _assess_layout(tables, rank, "tables")
-    return Assessment(join_messages([found.text, tables.apart_text if few else ""]), found.serious)
+    open_part, apart = _assess_layout(tables, rank, "tables"), tables.apart_text if few else ""
+    # Where almost all models of this rank are open, the zeros of this one may close it.
+    certificate = None
+    if open_part.serious and not isinstance(model, int):
+        certificate = certificate_of(model, marginals)
+    if certificate:
+        return Assessment(join_messages([certificate, apart]))
+    return Assessment(join_messages([open_part.text, apart]), open_part.serious)
 
 
 def assess_records(records: BaseRecords, rank: int) -> Assessment:
-    """Return what records leave undetermined; the variables observed together are the tables.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from rejoint.records.records import Records
-    >>> rows = np.array([[0, 1, np.nan], [1, 0, np.nan], [np.nan, 1, 1], [np.nan, 0, 0]])
-    >>> assess_records(Records.of(rows), 1).text
-    'No record contains both of: x0 and x2. Their dependence comes from the model alone.'
-    """
+    """Return what records leave undetermined; the variables observed together are the tables."""
     if isinstance(records, SparseRecords):
         if len(records) * len(records.domain) > MOST_DENSE_CELLS:
             return Assessment()
@@ -113,19 +103,19 @@ def assess_records(records: BaseRecords, rank: int) -> Assessment:
         return Assessment(join_messages([apart, unknown]), bool(apart))
     if rank == 1:
         return Assessment(apart, bool(apart))
-    found, at_most = _assess_patterns(records, observed, rank), ""
-    if found.serious:
+    open_part, at_most = _assess_patterns(records, observed, rank), ""
+    if open_part.serious:
         most = int(observed.sum(axis=1).max(initial=0))
         at_most = f"No record holds more than {plural(most, 'variable')}."
-    return Assessment(join_messages([apart, at_most, found.text]), found.serious or bool(apart))
+    return Assessment(
+        join_messages([apart, at_most, open_part.text]), open_part.serious or bool(apart)
+    )
 
 
 def _assess_layout(tables: TableLayout, rank: int, more: str) -> Assessment:
     """Say what the tables leave undetermined, and what to add: ``more``."""
     columns = tables.columns(rank)
     too_few = tables.equations + 1 < columns
-    if not too_few and _is_proved_by_kruskal(tables, rank):
-        return Assessment()
     exact = None if columns > MOST_EXACT_COLUMNS else generic_ranks(tables, rank)
     if exact is None:
         if not too_few and tables.largest_order > 2:
@@ -181,13 +171,6 @@ def _reason(tables: TableLayout, rank: int) -> str:
     return f"rank {rank} is beyond them, although they have numbers enough"
 
 
-def _is_proved_by_kruskal(tables: TableLayout, rank: int) -> bool:
-    """Kruskal's condition on even groups, if all tables of an order are there."""
-    if tables.order is None or tables.order < 3:
-        return False
-    return rank <= int(kruskal(*tables.sides(split_evenly(tables.free, 3))))
-
-
 def _assess_complete_records(domain: Domain, rank: int) -> Assessment:
     """Complete records determine the joint, but not more classes than it has numbers for."""
     cells = prod(domain.shape)
@@ -200,7 +183,7 @@ def _assess_complete_records(domain: Domain, rank: int) -> Assessment:
     )
 
 
-def _assess_patterns(records: BaseRecords, observed: Mask, rank: int) -> Assessment:
+def _assess_patterns(records: BaseRecords, observed: BoolArray, rank: int) -> Assessment:
     """Say what the sets of variables that records hold leave undetermined."""
     subsets = find_patterns(observed)
     if subsets is not None:
@@ -208,11 +191,11 @@ def _assess_patterns(records: BaseRecords, observed: Mask, rank: int) -> Assessm
         return _assess_layout(tables, rank, "records")
     # All tables of the largest order leave no more undetermined than those that are there.
     most = int(observed.sum(axis=1).max(initial=0))
-    found = _assess_layout(TableLayout(records.domain, most), rank, "records")
-    return found if found.serious else Assessment()
+    open_part = _assess_layout(TableLayout(records.domain, most), rank, "records")
+    return open_part if open_part.serious else Assessment()
 
 
-def find_patterns(observed: Mask) -> set[Subset] | None:
+def find_patterns(observed: BoolArray) -> set[Subset] | None:
     """The sets of variables that records hold; None if there are none or too many."""
     if observed.size > MOST_PATTERN_CELLS:
         return None
@@ -227,7 +210,7 @@ def find_patterns(observed: Mask) -> set[Subset] | None:
     return {tuple(np.flatnonzero(row).tolist()) for row in rows if row.any()} or None
 
 
-def _pairs_apart(domain: Domain, observed: Mask) -> list[tuple[str, str]]:
+def _pairs_apart(domain: Domain, observed: BoolArray) -> list[tuple[str, str]]:
     """Pairs of observed variables that no record holds together; none if that takes minutes."""
     size = observed.shape[1]
     if len(observed) * size**2 > MOST_PAIR_PRODUCTS:

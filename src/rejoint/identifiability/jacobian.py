@@ -6,31 +6,33 @@ point both ranks are computed exactly, modulo a prime; at a given model, and bey
 singular values.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import linprog
 
+from rejoint.arrays import BoolArray, FloatArray
 from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
+from rejoint.identifiability.gram_matrix import TableFamily
 from rejoint.identifiability.jacobian_rank import (
     PRIMES,
     RESOLVED_SHARE,
+    ZERO,
     JacobianPoint,
     gram,
-    joint_gram,
     model_point,
     random_point,
     rank_modulo,
     residue_point,
     scale_columns,
     smallest_singular_value,
+    zero_sum_basis,
 )
 from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.text import format_bytes, plural, show
 
-Array = NDArray[np.float64]
 Verdict = tuple[bool | None, bool | None]  # on the parameters, and on the joint
 Counts = tuple[int | None, int | None]  # directions of the parameters, and of the joint
 
@@ -63,6 +65,8 @@ class LocalIdentifiability:
         Whether the joint is locally unique; it may be where the parameters are not.
     free, open : int or None
         Directions in which the parameters, and the joint, can move while the tables stay.
+    held : int
+        Directions that keep the tables, but make a probability negative that is zero.
     smallest : float
         Smallest singular value of the Jacobian, its columns scaled to length one, over the
         largest; below 1e-7 it cannot be distinguished from zero.
@@ -91,6 +95,7 @@ class LocalIdentifiability:
     variables: dict[str, float]
     classes: tuple[float, ...]
     given: bool = False
+    held: int = 0
 
     @property
     def size(self) -> int:
@@ -100,7 +105,7 @@ class LocalIdentifiability:
     @property
     def jacobian_rank(self) -> int | None:
         """Rank of the Jacobian; None if unknown."""
-        return None if self.free is None else self.size - self.free
+        return None if self.free is None else self.size - self.free - self.held
 
     @property
     def verdict(self) -> str:
@@ -116,10 +121,13 @@ and neither is the joint (3 open directions).
         where = "this model" if self.given else f"rank {self.rank}"
         head = f"{where[0].upper()}{where[1:]}, {self.layout.tables_text}: "
         if self.parameters:
+            why = f"smallest singular value {self.smallest:.1e} of the largest"
+            if self.held:
+                closed = plural(self.held, "direction")
+                why = f"{closed} that the tables leave would make a zero probability negative"
             return (
-                f"{head}classes and joint are locally unique (smallest singular value "
-                f"{self.smallest:.1e} of the largest). Local is not global: another model may "
-                "still have the same tables."
+                f"{head}classes and joint are locally unique ({why}). Local is not global: another "
+                "model may still have the same tables."
             )
         return head + _classes_text(self) + _joint_text(self)
 
@@ -240,14 +248,33 @@ def jacobian(
     if at is None:
         weak = _find_weak_directions(tables, random_point(tables, rank, rng))
         verdict = _generic_verdict(tables, rank, exact, weak.smallest)
-        counts = _generic_counts(exact)
+        counts: Counts = (None, None) if exact is None else (exact.free, exact.open)
+        held = 0
     else:
         weak = _find_weak_directions(tables, model_point(at.factors), np.asarray(at.weights) == 0.0)
-        verdict = _model_verdict(tables, at, exact, weak)
+        verdict, held = _model_verdict(tables, at, exact, weak), 0
+        broken = tables.uncovered or not at.weights.all() or alike_classes(at)
+        if verdict[0] is not True and weak.free and not broken:
+            bounded = _is_bounded_by_zeros(at, weak.kept)
+            held = weak.free if bounded else 0
+            # Zeros that leave a part of the directions may close it at second order.
+            verdict = (True, True) if bounded else (None, None) if bounded is None else verdict
+            if tables.has_joint:
+                verdict = verdict[0], True
         counts = _model_counts(verdict, exact, weak)
     variables, classes = _shares(tables, rank, weak.directions)
     return LocalIdentifiability(
-        tables, rank, *verdict, *counts, weak.smallest, variables, classes, at is not None
+        tables,
+        rank,
+        verdict[0],
+        verdict[1],
+        counts[0],
+        counts[1],
+        weak.smallest,
+        variables,
+        classes,
+        at is not None,
+        held,
     )
 
 
@@ -256,14 +283,16 @@ class WeakDirections:
     """The weakest directions at a point (D, K), in scaled coordinates.
 
     ``moved`` is how far the joint moves along them, relative to how far it can move; ``free``
-    and ``open`` count those that keep the tables, and those of them that move the joint.
+    and ``open`` count those that keep the tables, and those of them that move the joint. ``kept``
+    are the former in the coordinates of the point.
     """
 
     smallest: float
-    directions: Array
-    moved: float
+    directions: FloatArray
+    moved: float = np.nan
     free: int | None = None
     open: int | None = None
+    kept: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 def generic_ranks(
@@ -277,45 +306,74 @@ def generic_ranks(
     best = both = 0
     for prime in PRIMES[:2]:
         point = residue_point(tables, rank, prime, rng)
-        matrix = gram(tables, point)
+        matrix = gram(tables.families, point)
         best = max(best, rank_modulo(matrix, prime))
         if best == columns:
             return GenericRanks(columns, columns, columns)
         if tables.has_joint:
             both = best
             continue
-        mixed = matrix + int(rng.integers(1, prime)) * joint_gram(tables, point)
+        mixed = matrix + int(rng.integers(1, prime)) * gram(_joint(tables), point)
         both = max(both, best, rank_modulo(mixed, prime))
     return GenericRanks(columns, best, both)
 
 
+def _joint(tables: TableLayout) -> list[TableFamily]:
+    """One table of all variables."""
+    return TableFamily.list_of([tuple(range(len(tables.domain)))])
+
+
 def _find_weak_directions(
-    tables: TableLayout, point: JacobianPoint, dead: NDArray[np.bool_] | None = None
+    tables: TableLayout, point: JacobianPoint, dead: BoolArray | None = None
 ) -> WeakDirections:
     """The null space if there is one and it is small enough, else the weakest direction."""
-    matrix = gram(tables, point)
+    matrix, rank = gram(tables.families, point), point.inner.shape[-1]
     # Nothing depends on the factors of a class without weight, only on its weight.
     still = np.zeros(len(matrix), dtype=bool)
     if dead is not None:
-        still[point.rank :] = np.tile(dead, tables.class_size - 1)
+        still[rank:] = np.tile(dead, tables.class_size - 1)
         matrix[still] = matrix[:, still] = 0.0
     matrix, lengths = scale_columns(matrix)
     if len(matrix) > MOST_NULL_COLUMNS:
         smallest, direction = smallest_singular_value(matrix)
-        return WeakDirections(smallest, direction[:, None], np.nan)
+        return WeakDirections(smallest, direction[:, None])
     values, vectors = np.linalg.eigh(matrix)
     smallest = float(np.sqrt(max(values[0], 0.0) / values[-1]))
     null = vectors[:, values <= RESOLVED_SHARE**2 * values[-1]]
     if not null.shape[1]:
         return WeakDirections(smallest, vectors[:, :1], np.nan, 0, 0)
-    joint, joint_lengths = scale_columns(joint_gram(tables, point))
+    joint, joint_lengths = scale_columns(gram(_joint(tables), point))
     # From columns of length one in the tables to columns of length one in the joint.
     turned = null * (joint_lengths / lengths)[:, None]
     turned[still] = 0.0
     turned /= np.maximum(np.linalg.norm(turned, axis=0), 1e-300)
     moves = np.sqrt(np.maximum(np.linalg.eigvalsh(turned.T @ joint @ turned), 0.0))
-    open_directions = int((moves >= LEAST_MOVE).sum())
-    return WeakDirections(smallest, null, float(moves[-1]), null.shape[1], open_directions)
+    is_open = int((moves >= LEAST_MOVE).sum())
+    kept = null / lengths[:, None]
+    return WeakDirections(smallest, null, float(moves[-1]), null.shape[1], is_open, kept)
+
+
+def _is_bounded_by_zeros(at: LowRankPMF, directions: FloatArray) -> bool | None:
+    """Whether every direction (D, K) makes a zero probability negative; None if most do."""
+    bases = [zero_sum_basis(len(a)) for a in at.factors]
+    sizes = np.cumsum([1, *(basis.shape[1] for basis in bases)])
+    parts = np.split(directions.reshape(-1, at.rank, directions.shape[1]), sizes)[1:]
+    changes = np.concatenate([np.tensordot(q, d, 1) for q, d in zip(bases, parts, strict=False)])
+    rows = changes[np.vstack(at.factors) <= ZERO]
+    if not len(rows):
+        return False
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), LEAST_MOVE)
+    count, size = rows.shape
+    # The largest t with rows @ z >= t, and then the largest sum of rows @ z that are not negative.
+    limits = {"bounds": [(-1.0, 1.0)] * size + [(0.0, 1.0)], "method": "highs"}
+    margin = np.hstack([-rows, np.ones((count, 1))])
+    inner = linprog([*np.zeros(size), -1.0], margin, np.zeros(count), **limits)
+    if inner.status == 0 and -inner.fun > LEAST_MOVE:
+        return False
+    cost = [*-rows.sum(axis=0), 0.0]
+    outer = linprog(cost, np.hstack([-rows, np.zeros((count, 1))]), np.zeros(count), **limits)
+    rigid = np.linalg.matrix_rank(rows, LEAST_MOVE) == size
+    return True if rigid and outer.status == 0 and -outer.fun < LEAST_MOVE else None
 
 
 def _generic_verdict(
@@ -344,17 +402,9 @@ def _model_verdict(
     parameters = False if broken or alike or generic[0] is False else None
     if tables.has_joint:
         return parameters, True
-    if broken or np.isnan(weak.moved):
-        return parameters, None
     still = weak.moved < LEAST_MOVE
-    if generic[1] is still:
-        return parameters, still
-    return parameters, None
-
-
-def _generic_counts(exact: GenericRanks | None) -> Counts:
-    """Free and open directions of almost all models, if they are known."""
-    return (None, None) if exact is None else (exact.free, exact.open)
+    decided = not broken and not np.isnan(weak.moved) and generic[1] is still
+    return parameters, still if decided else None
 
 
 def _model_counts(verdict: Verdict, exact: GenericRanks | None, weak: WeakDirections) -> Counts:
@@ -366,33 +416,33 @@ def _model_counts(verdict: Verdict, exact: GenericRanks | None, weak: WeakDirect
         # A model can have more of them than almost all others, never fewer.
         return max(filter(None, (here, generic)), default=None)
 
-    free, open_directions = _generic_counts(exact)
-    return count(verdict[0], weak.free, free), count(verdict[1], weak.open, open_directions)
+    free, is_open = (None, None) if exact is None else (exact.free, exact.open)
+    return count(verdict[0], weak.free, free), count(verdict[1], weak.open, is_open)
 
 
 def alike_classes(model: LowRankPMF, same: float = 1e-12) -> list[tuple[int, int, str]]:
     """Pairs of classes that differ in one variable at most, and its name, empty if in none."""
-    found = []
+    alike = []
     for f in range(model.rank - 1):
         differs = np.array([np.abs(a[:, f + 1 :] - a[:, [f]]).max(axis=0) for a in model.factors])
         for g in np.flatnonzero((differs > same).sum(axis=0) <= 1):
             where = np.flatnonzero(differs[:, g] > same)
-            found.append((f, f + 1 + int(g), model.domain.names[where[0]] if len(where) else ""))
-    return found
+            alike.append((f, f + 1 + int(g), model.domain.names[where[0]] if len(where) else ""))
+    return alike
 
 
 def _shares(
-    tables: TableLayout, rank: int, directions: Array
+    tables: TableLayout, rank: int, directions: FloatArray
 ) -> tuple[dict[str, float], tuple[float, ...]]:
     """Shares of variables and of classes in directions."""
     squares = (directions**2).sum(axis=1).reshape(tables.class_size, rank)
     total = squares.sum() or 1.0
     ends = np.cumsum([0, *tables.free]) + 1
     names = tables.domain.names
-    found = {
+    shares = {
         name: float(squares[ends[n] : ends[n + 1]].sum() / total) for n, name in enumerate(names)
     }
-    ordered = dict(sorted(found.items(), key=lambda item: -item[1]))
+    ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
     return ordered, tuple(float(part) for part in squares.sum(axis=0) / total)
 
 

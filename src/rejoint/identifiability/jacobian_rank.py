@@ -1,17 +1,5 @@
 """Ranks and smallest singular values of the Jacobian of tables, from its Gram matrix.
 
-The parameters of class ``f`` are its weight and, for each variable, the free rows ``a_n`` (I_n - 1,
-F) of its factor; scaling a column by ``w_f`` changes no rank, so that the weights drop out. With
-``G_n`` (F, F) the inner products of whole columns, and sums over the tables ``S``,
-
-    (w f), (w g)           sum_S prod_{n in S} G_n[f, g]
-    (w f), (n i g)         a_n[i, f] M_n[f, g],                M_n = sum_{S with n} prod_{S - n} G
-    (n i f), (n i' g)      delta_ii' M_n[f, g]
-    (n i f), (m j g)       a_m[j, f] a_n[i, g] W_nm[f, g],     W_nm = sum_{S with n, m} prod G
-
-No table is formed. Over all subsets of an order the sums are elementary symmetric polynomials. The
-joint is one more table, of all variables.
-
 A rank modulo a prime is never above the rank of the numbers themselves, nor that above the rank
 at almost all points: it is a certain lower bound of the generic rank. A
 polynomial of degree ``d`` that is not zero vanishes at a random point with probability at most
@@ -19,20 +7,15 @@ polynomial of degree ``d`` that is not zero vanishes at a random point with prob
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
-from scipy.linalg.lapack import dpotrf
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import eigsh
 
+from rejoint.arrays import FloatArray
+from rejoint.identifiability.gram_matrix import Matrix, TableFamily, gram_matrix
 from rejoint.identifiability.layout import TableLayout
-
-Array = NDArray[np.float64]
-Matrix = NDArray[Any]  # floats, or integers modulo a prime
 
 #: The largest primes below 2^23: products of 64 pairs of residues are exact in a double.
 PRIMES = (8388593, 8388587, 8388581)
@@ -45,46 +28,26 @@ BLOCK_COLUMNS = 64
 RESOLVED_SHARE = 1e-7
 
 
-@dataclass(frozen=True)
-class JacobianPoint:
-    """The point at which a Jacobian is taken: free rows and inner products of all variables.
+#: Probabilities up to this are zero: directions that lower them lead out of the models.
+ZERO = 1e-9
 
-    ``prime`` is 0 for floats.
-    """
 
-    free: tuple[Matrix, ...]
+class JacobianPoint(NamedTuple):
+    """Where a Jacobian is taken: free rows and inner products of all variables; a prime or 0."""
+
+    free: Sequence[Matrix]
     inner: Matrix  # (N, F, F)
     prime: int = 0
 
-    @property
-    def rank(self) -> int:
-        """Number of classes."""
-        return int(self.inner.shape[-1])
 
-    def times(self, a: Matrix, b: Matrix) -> Matrix:
-        """Elementwise product, reduced."""
-        return self.reduce(a * b)
-
-    def reduce(self, values: Matrix) -> Matrix:
-        """Reduce values modulo the prime, if there is one."""
-        return values % self.prime if self.prime else values
-
-
-def model_point(factors: Sequence[Array]) -> JacobianPoint:
+def model_point(factors: Sequence[FloatArray]) -> JacobianPoint:
     """The point of a model: free rows along an orthonormal basis of what adds up to zero."""
-    rows = tuple(zero_sum_basis(len(a)).T @ a for a in factors)
+    rows = [zero_sum_basis(len(a)).T @ a for a in factors]
     return JacobianPoint(rows, np.stack([a.T @ a for a in factors]))
 
 
-def zero_sum_basis(size: int) -> Array:
-    """Orthonormal basis of the vectors of a length that add up to zero, (I, I - 1).
-
-    Examples
-    --------
-    >>> zero_sum_basis(2).round(3)
-    array([[ 0.707],
-           [-0.707]])
-    """
+def zero_sum_basis(size: int) -> FloatArray:
+    """Orthonormal basis of the vectors of a length that add up to zero, (I, I - 1)."""
     basis = np.zeros((size, size - 1))
     for k in range(size - 1):
         basis[: k + 1, k] = 1.0
@@ -105,169 +68,36 @@ def residue_point(
 
     They differ from the table's own by a change of basis, which changes no rank.
     """
-    rows = tuple(rng.integers(0, prime, (size, rank)) for size in tables.free)
+    rows = [rng.integers(0, prime, (size, rank)) for size in tables.free]
     inner = np.ones((len(rows), rank, rank), dtype=np.int64)
     for n, a in enumerate(rows):
         for row in a:
-            inner[n] = (inner[n] + np.outer(row, row) % prime) % prime
+            inner[n] = (inner[n] + np.outer(row, row)) % prime
     return JacobianPoint(rows, inner, prime)
 
 
-def gram(tables: TableLayout, point: JacobianPoint) -> Matrix:
-    """``J^T J`` of all tables, (D, D) with ``D = F (1 + sum (I_n - 1))``, weights first."""
-    if tables.order is not None:
-        return _assemble(point, _SumsOverOrder(point, tables.order))
-    return _assemble(point, _SumsOverList(point, tables.subsets))
-
-
-def joint_gram(tables: TableLayout, point: JacobianPoint) -> Matrix:
-    """``J^T J`` of the joint: of one table of all variables."""
-    return _assemble(point, _SumsOverList(point, [tuple(range(len(tables.domain)))]))
-
-
-def _assemble(point: JacobianPoint, sums: "_SumsOverOrder | _SumsOverList") -> Matrix:
-    """The Gram matrix, one block of rows at a time."""
-    rank, sizes = point.rank, [len(a) for a in point.free]
-    starts = np.concatenate([[1], 1 + np.cumsum(sizes)]).astype(int)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    stacked = np.vstack(point.free)
-    size = int(starts[-1])
-    full = np.zeros((size, rank, size, rank), dtype=point.inner.dtype)
-    full[0, :, 0, :] = sums.over_all()
-    for n, a in enumerate(point.free):
-        if not len(a):
-            continue
-        single, pairs = sums.over_holders(n)
-        rows = slice(starts[n], starts[n + 1])
-        cross = point.times(pairs[owner], stacked[:, :, None]).transpose(1, 0, 2)  # (f, s, g)
-        for i, row in enumerate(a):
-            block = full[starts[n] + i]
-            block[:, 1:, :] = point.times(cross, row[None, None, :])
-            block[:, rows, :] = 0
-            block[:, starts[n] + i, :] = single
-            border = point.times(single, row[:, None])  # (f, g): (w f), (n i g)
-            full[0, :, starts[n] + i, :] = border
-            block[:, 0, :] = border.T
-    return full.reshape(size * rank, size * rank)
-
-
-class _SumsOverOrder:
-    """Sums over all subsets of an order of products of inner products.
-
-    Nothing is subtracted or divided: the floats keep their relative precision, and the same code
-    serves integers modulo a prime.
-    """
-
-    def __init__(self, point: JacobianPoint, order: int) -> None:
-        self.point, self.order = point, order
-
-    def over_all(self) -> Matrix:
-        """``sum_S prod_{n in S} G_n``, (F, F)."""
-        found: Matrix = self._symmetric(range(len(self.point.inner)), self.order)[-1]
-        return found
-
-    def over_holders(self, n: int) -> tuple[Matrix, Matrix]:
-        """``M_n`` (F, F), and ``W_nm`` for every ``m`` (N, F, F), zero at ``n`` itself."""
-        rest = [m for m in range(len(self.point.inner)) if m != n]
-        pairs = np.zeros_like(self.point.inner)
-        if self.order >= 2:
-            pairs[rest] = self._without_each(rest, self.order - 2)
-        return self._symmetric(rest, self.order - 1)[-1], pairs
-
-    def _symmetric(self, variables: Sequence[int], order: int) -> Matrix:
-        """Elementary symmetric polynomials ``e_0 .. e_order`` of some of the matrices."""
-        sums: Matrix = np.zeros((order + 1, *self.point.inner.shape[1:]), self.point.inner.dtype)
-        sums[0] = 1
-        for m in variables:
-            sums = self._include(sums, m)
-        return sums
-
-    def _include(self, sums: Matrix, m: int) -> Matrix:
-        """The polynomials with one more matrix."""
-        point, more = self.point, sums.copy()
-        more[1:] = point.reduce(sums[1:] + point.times(point.inner[m][None], sums[:-1]))
-        return more
-
-    def _without_each(self, variables: Sequence[int], order: int) -> list[Matrix]:
-        """``e_order`` of all of these but one, for each one: products from both ends."""
-        point = self.point
-        ahead = [self._symmetric([], order)]
-        for m in variables[:-1]:
-            ahead.append(self._include(ahead[-1], m))
-        found, behind = [], self._symmetric([], order)
-        for m, before in zip(reversed(variables), reversed(ahead), strict=True):
-            terms = [point.times(before[r], behind[order - r]) for r in range(order + 1)]
-            found.append(point.reduce(np.sum(terms, axis=0)))
-            behind = self._include(behind, m)
-        return found[::-1]
-
-
-class _SumsOverList:
-    """The same sums over given subsets."""
-
-    def __init__(self, point: JacobianPoint, subsets: Sequence[Sequence[int]]) -> None:
-        self.point, self.subsets = point, subsets
-        self.holders: dict[int, list[Sequence[int]]] = {}
-        for subset in subsets:
-            for n in subset:
-                self.holders.setdefault(n, []).append(subset)
-
-    def over_all(self) -> Matrix:
-        """``sum_S prod_{n in S} G_n``, (F, F)."""
-        total: Matrix = np.zeros_like(self.point.inner[0])
-        for subset in self.subsets:
-            total = self.point.reduce(total + self._products(subset)[-1])
-        return total
-
-    def over_holders(self, n: int) -> tuple[Matrix, Matrix]:
-        """``M_n`` (F, F), and ``W_nm`` for every ``m`` (N, F, F), zero at ``n`` itself."""
-        point = self.point
-        single, pairs = np.zeros_like(point.inner[0]), np.zeros_like(point.inner)
-        for subset in self.holders.get(n, ()):
-            rest = [m for m in subset if m != n]
-            before, after = self._products(rest), self._products(rest[::-1])[::-1]
-            single = point.reduce(single + before[-1])
-            for k, m in enumerate(rest):
-                pairs[m] = point.reduce(pairs[m] + point.times(before[k], after[k + 1]))
-        return single, pairs
-
-    def _products(self, variables: Sequence[int]) -> list[Matrix]:
-        """Products of the matrices of the first 0, 1, 2, ... variables."""
-        found = [np.ones_like(self.point.inner[0])]
-        for m in variables:
-            found.append(self.point.times(found[-1], self.point.inner[m]))
-        return found
+def gram(families: Sequence[TableFamily], point: JacobianPoint) -> Matrix:
+    """``J^T J`` of tables, (D, D) with ``D = F (1 + sum (I_n - 1))``, weights first."""
+    full = gram_matrix(families, point.free, point.prime, point.inner)
+    return full.reshape(len(full) * full.shape[1], -1)
 
 
 def rank_modulo(matrix: NDArray[Any], prime: int) -> int:
-    """Rank of an integer matrix modulo a prime, by blocked elimination.
-
-    Parameters
-    ----------
-    matrix : array (rows, columns)
-        Integers.
-    prime : int
-        One of ``PRIMES``, or less.
-
-    Examples
-    --------
-    >>> rank_modulo(np.array([[1, 2, 3], [2, 4, 6], [1, 0, 1]]), PRIMES[0])
-    2
-    """
+    """Rank of an integer matrix modulo a prime, one of ``PRIMES`` or less, by blocks."""
     rest = np.asarray(matrix % prime, dtype=np.float64)
-    found = 0
+    rank = 0
     while min(rest.shape):
         width = min(BLOCK_COLUMNS, rest.shape[1])
         order, lower = _factor_panel(rest[:, :width], prime)
         pivots = lower.shape[1]
-        found += pivots
+        rank += pivots
         if rest.shape[1] == width:
             break
         rest = _eliminate(rest[order, width:], lower, pivots, prime)
-    return found
+    return rank
 
 
-def _factor_panel(panel: Array, prime: int) -> tuple[NDArray[np.intp], Array]:
+def _factor_panel(panel: FloatArray, prime: int) -> tuple[NDArray[np.intp], FloatArray]:
     """Row order with pivots first, and the multipliers (rows, pivots), unit lower triangular."""
     panel = panel.copy()
     rows, columns = panel.shape
@@ -293,7 +123,7 @@ def _factor_panel(panel: Array, prime: int) -> tuple[NDArray[np.intp], Array]:
     return order, lower[:, :k]
 
 
-def _eliminate(rest: Array, lower: Array, pivots: int, prime: int) -> Array:
+def _eliminate(rest: FloatArray, lower: FloatArray, pivots: int, prime: int) -> FloatArray:
     """The other columns below the pivots after elimination."""
     upper = rest[:pivots]
     for k in range(1, pivots):
@@ -301,7 +131,7 @@ def _eliminate(rest: Array, lower: Array, pivots: int, prime: int) -> Array:
     return _residues(rest[pivots:] - lower[pivots:] @ upper, prime)
 
 
-def _residues(values: Array, prime: int) -> Array:
+def _residues(values: FloatArray, prime: int) -> FloatArray:
     """Reduce integers stored as floats to 0 .. prime - 1, in place."""
     # Much faster than np.mod; the quotient may be off by one, which is corrected.
     values -= prime * np.floor(values / prime)
@@ -310,7 +140,7 @@ def _residues(values: Array, prime: int) -> Array:
     return values
 
 
-def scale_columns(gram: Array) -> tuple[Array, Array]:
+def scale_columns(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gram matrix of columns of length one, in place, and the lengths, 1 for zero columns."""
     lengths = np.sqrt(np.maximum(np.diagonal(gram), 0.0))
     lengths[lengths == 0.0] = 1.0
@@ -319,25 +149,14 @@ def scale_columns(gram: Array) -> tuple[Array, Array]:
     return gram, lengths
 
 
-def smallest_singular_value(gram: Array) -> tuple[float, Array]:
+def smallest_singular_value(gram: FloatArray) -> tuple[float, FloatArray]:
     """Smallest singular value over the largest, to three digits, and its direction.
 
-    Lanczos on the Gram matrix, which is overwritten, and on its inverse, shifted a little: the
-    shift, at the size of rounding errors, lets a singular matrix be factored, too.
+    By Lanczos on the matrix and on its inverse, shifted by a rounding error, which lets a singular
+    matrix be factored.
     """
-    size, diagonal = len(gram), np.diagonal(gram).copy()
-    high = float(eigsh(gram, k=1, tol=1e-3, v0=np.ones(size), return_eigenvectors=False)[0])
-    for shift in high * size**0.5 * np.array([4e-16, 1e-14, 1e-12]):
-        np.fill_diagonal(gram, diagonal + shift)
-        # .T: Fortran order without a copy. One triangle is overwritten, the other keeps the matrix.
-        factor, failed = dpotrf(gram.T, lower=0, clean=0, overwrite_a=1)
-        if not failed:
-            solve = partial(cho_solve, (factor, False), check_finite=False)
-            inverse = LinearOperator(gram.shape, solve, dtype=gram.dtype)
-            start = np.random.default_rng(0).standard_normal(size)
-            values, vectors = eigsh(inverse, k=1, tol=1e-3, v0=start)
-            low = 1.0 / float(values[0]) - float(shift)
-            return float(np.sqrt(max(low, 0.0) / high)), vectors[:, 0]
-        for k in range(size):  # the triangle that was overwritten, from the other
-            gram[k + 1 :, k] = gram[k, k + 1 :]
-    return 0.0, np.full(size, size**-0.5)  # not a Gram matrix at all
+    start = np.random.default_rng(0).standard_normal(len(gram))
+    high = float(eigsh(gram, k=1, tol=1e-3, v0=start, return_eigenvectors=False)[0])
+    shift = -high * len(gram) ** 0.5 * 1e-15
+    values, vectors = eigsh(gram, k=1, sigma=shift, tol=1e-3, v0=start)
+    return float(np.sqrt(max(values[0], 0.0) / high)), vectors[:, 0]

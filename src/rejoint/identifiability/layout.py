@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rejoint.domain.domain import Domain
+from rejoint.identifiability.gram_matrix import TableFamily
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order
 from rejoint.messages import Argument, Message
@@ -23,11 +24,11 @@ Groups = tuple[tuple[int, ...], ...]
 #: Smaller tables within the tables up to which they are listed one by one.
 MOST_LISTED_PARTS = 2_000_000
 
+#: Tables of an order up to which they are listed one by one for sums over them.
+MOST_LISTED_TABLES = 500
+
 #: Tables up to which cells are counted by inclusion and exclusion, however large the tables are.
 MOST_EXCLUDED_TABLES = 14
-
-#: Variables of a table up to which its smaller tables are listed to find those inside others.
-MOST_LISTED_VARIABLES = 8
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,18 @@ class TableLayout:
         if self.order is None:
             return iter(self.subsets)
         return combinations(range(len(self.domain)), self.order)
+
+    @cached_property
+    def families(self) -> list[TableFamily]:
+        """The tables by order, for sums over them."""
+        if self.order is not None and self.n_tables > MOST_LISTED_TABLES:
+            return [TableFamily.of_order(self.order)]
+        return TableFamily.list_of(self.iter_subsets())
+
+    @cached_property
+    def holders(self) -> dict[int, list[Subset]]:
+        """The listed tables of each variable."""
+        return {n: [s for s in self.subsets if n in s] for n in range(len(self.domain))}
 
     def list_parts(self, *sizes: int) -> set[Subset]:
         """All subsets of these sizes that lie within a table."""
@@ -292,16 +305,12 @@ def informative_subsets(marginals: Marginals) -> set[Subset]:
 def _outermost(subsets: Collection[Subset]) -> list[Subset]:
     """Subsets that are inside no other."""
     kept: list[Subset] = []
-    parts: set[Subset] = set()
-    wide: list[set[int]] = []  # too many parts to list
+    holders: dict[int, set[Subset]] = {n: set() for subset in subsets for n in subset}
     for subset in sorted(subsets, key=len, reverse=True):
-        if subset in parts or any(outer.issuperset(subset) for outer in wide):
-            continue
-        kept.append(subset)
-        if len(subset) > MOST_LISTED_VARIABLES:
-            wide.append({*subset})
-        else:
-            parts.update(c for k in range(1, len(subset)) for c in combinations(subset, k))
+        if not set.intersection(*(holders[n] for n in subset)):
+            kept.append(subset)
+            for n in subset:
+                holders[n].add(subset)
     return kept
 
 

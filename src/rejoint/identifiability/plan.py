@@ -1,12 +1,14 @@
-"""Plans: a few tables that suffice for a rank, found by a random search."""
+"""Plans: a few tables that suffice for a rank, found by exchanging tables in random sets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import ceil, comb, prod
 
 import numpy as np
 
+from rejoint.arrays import parts_of
 from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.identifiability.jacobian import LocalIdentifiability, generic_ranks, jacobian
@@ -15,10 +17,13 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order, random_cover
 from rejoint.text import cite, plural
 
-#: Sets of tables of one size that are tried.
-MOST_TRIES = 40
+#: Tables that are exchanged in one set of a size, and sets of it whose ranks are computed.
+MOST_SWAPS, MOST_TESTS = 400, 300
 
-#: Sufficient sets of tables among which the best is taken.
+#: The latter times the number of parameters to the power of 2.5.
+MOST_WORK = 3e8
+
+#: Sets of tables of one size that are tried; the best that suffices is taken.
 MOST_CANDIDATES = 6
 
 #: Tables of an order up to which all of them are tested before the search.
@@ -190,15 +195,15 @@ value ... of the largest); no fewer than 1 can.
     _check_reach(goal)
     rng = np.random.default_rng(random_state)
     number = None if budget is None else check_positive_int("budget", budget)
-    least = _fewest_tables(goal)
+    least = goal.fewest_tables  # without equations to spare
     for share in DEFAULT_SLACKS if slack is None else (float(slack),):
         goal = replace(goal, slack=share)
-        found = _search(goal, number, rng)
-        if found:
+        sets = _search(goal, number, rng)
+        if sets:
             break
     else:
         raise ValueError(_not_found_text(goal, number, least))
-    best = _best_conditioned(goal, found)
+    best = _best_conditioned(goal, sets)
     planned, before = goal.names(sorted(best)), goal.names(known)
     return Plan(planned, before, goal.rank, least, goal.test_locally(best))
 
@@ -213,33 +218,79 @@ class PlanGoal:
     slack: float
     given: tuple[Subset, ...]
 
+    @cached_property
+    def candidates(self) -> list[Subset]:
+        """All tables of the order; none if they are too many to be listed."""
+        size = len(self.domain)
+        few = comb(size, self.order) <= MOST_LISTED_TABLES
+        return list(combinations(range(size), self.order)) if few else []
+
+    @cached_property
+    def given_parts(self) -> set[Subset]:
+        """Subsets of variables within the given tables."""
+        known = self.layout([]) if self.given else None
+        return set() if known is None else known.list_parts(*range(1, known.largest_order + 1))
+
     def layout(self, subsets: Sequence[Subset]) -> TableLayout:
         """Layout of the given and the planned tables."""
         return TableLayout.from_subsets(self.domain, [*self.given, *subsets])
 
-    @property
-    def directions(self) -> int:
-        """Directions that tables of pairs leave open."""
-        return self.rank * (self.rank - 1) // 2
+    def count(self, parts: Iterable[Subset]) -> tuple[int, int, int]:
+        """Variables in these parts of tables, independent numbers, and those beyond pairs."""
+        shape, singles, numbers, beyond = self.domain.shape, 0, 0, 0
+        for part in parts:
+            cells = prod(shape[n] - 1 for n in part)
+            singles += len(part) == 1
+            numbers += cells
+            beyond += cells if len(part) > 2 else 0
+        return singles, numbers, beyond
 
-    def has_equations(self, tables: TableLayout) -> bool:
-        """Whether every variable is covered, and there are enough equations."""
-        if tables.uncovered:
-            return False
+    def shortage(self, subsets: Sequence[Subset]) -> float:
+        """Variables and equations that are missing; 0 if there are enough."""
+        parts = self.given_parts.union(*map(parts_of, subsets))
+        return sum(max(need, 0.0) for need in self._needs(*self.count(parts)))
+
+    def _needs(self, covered: int, numbers: int, beyond: int) -> tuple[float, float, float]:
+        """Variables, equations, and equations beyond pairs that are missing, or to spare."""
         needed = 1 + self.slack
-        beyond_pairs = tables.equations - tables.count_moments(1, 2)
-        enough = tables.equations >= needed * tables.parameters(self.rank)
-        return enough and beyond_pairs >= needed * self.directions
+        parameters = TableLayout(self.domain, 1).parameters(self.rank)
+        directions = self.rank * (self.rank - 1) // 2  # that tables of pairs leave open
+        missing = float(len(self.domain) - covered)
+        return missing, needed * parameters - numbers, needed * directions - beyond
+
+    @cached_property
+    def fewest_tables(self) -> int:
+        """Fewest tables that can suffice: by variables to cover and by equations."""
+        free = sorted((size - 1 for size in self.domain.shape), reverse=True)
+        pairs = sum(a * b for a, b in combinations(free, 2))
+        own = [prod(part) for part in parts_of(free[: self.order])]
+        singles, own_pairs = self.order, comb(self.order, 2)
+        pair_gain, gain = (sum(own[singles : singles + own_pairs]), sum(own[singles + own_pairs :]))
+        covered, numbers, beyond = self.count(self.given_parts)
+        all_pairs = sum(free) + pairs + beyond
+        missing, equations, directions = self._needs(covered, max(numbers, sum(free)), beyond)
+        limits = [
+            (missing, self.order),
+            (equations, pair_gain + gain),
+            (self._needs(0, all_pairs, 0)[1], gain),  # where all pairs are in tables
+            (directions, gain),
+        ]
+        return max(0 if self.given else 1, *(ceil(need / max(most, 1)) for need, most in limits))
+
+    def cost(self, subsets: Sequence[Subset]) -> tuple[float, int]:
+        """Equations that are missing; and then free directions. Zeros if the goal is met."""
+        short = self.shortage(subsets)
+        if short > 0 or not (subsets or self.given):
+            return max(short, 1.0), 0
+        tables = self.layout(subsets)
+        exact = generic_ranks(tables, self.rank)
+        if exact is not None:
+            return 0.0, exact.free
+        return 0.0, 0 if self.test_locally(subsets).parameters else 1
 
     def is_met(self, subsets: Sequence[Subset]) -> bool:
         """Whether there are enough equations, and the rank is locally identifiable."""
-        tables = self.layout(subsets)
-        if not self.has_equations(tables):
-            return False
-        exact = generic_ranks(tables, self.rank)
-        if exact is not None:
-            return exact.free == 0
-        return bool(self.test_locally(subsets).parameters)
+        return self.cost(subsets) == (0.0, 0)
 
     def test_locally(
         self, subsets: Sequence[Subset], random_state: int = 0
@@ -257,75 +308,61 @@ class PlanGoal:
         return tuple(tuple(self.domain.names[n] for n in subset) for subset in subsets)
 
 
-def _fewest_tables(goal: PlanGoal) -> int:
-    """Fewest tables that can suffice: by variables to cover and by equations."""
-    free = [size - 1 for size in goal.domain.shape]
-    largest = sorted(free, reverse=True)[: goal.order]
-    table = prod(1 + f for f in largest) - 1 - sum(largest)
-    beyond_pairs = table - sum(a * b for a, b in combinations(largest, 2))
-    covered, equations, old = 0, sum(free), 0
-    if goal.given:
-        known = goal.layout([])
-        covered, equations = len(free) - len(known.uncovered), known.equations
-        old = equations - known.count_moments(1, 2)
-    needed = 1 + goal.slack
-    parameters = TableLayout(goal.domain, 1).parameters(goal.rank)
-    return max(
-        ceil((len(free) - covered) / goal.order),
-        ceil((needed * parameters - equations) / max(table, 1)),
-        ceil((needed * goal.directions - old) / max(beyond_pairs, 1)),
-        0 if goal.given else 1,
-    )
-
-
 def _search(goal: PlanGoal, budget: int | None, rng: np.random.Generator) -> list[list[Subset]]:
     """Sets of tables that meet the goal: of the budget's size, or as small as they are found."""
     if goal.given and goal.is_met([]):
         return [[]]
     total = comb(len(goal.domain), goal.order)
     if budget is not None:
-        return _draw_sufficient_sets(goal, min(budget, total), rng)
-    if total <= MOST_LISTED_TABLES and not goal.has_equations(goal.layout(_all_subsets(goal))):
+        return _find_sets(goal, min(budget, total), rng)
+    if goal.candidates and goal.shortage(goal.candidates):
         return []
-    size = max(_fewest_tables(goal), 1)
-    while size <= total:
-        found = _draw_sufficient_sets(goal, size, rng)
-        if found:
-            return [_drop_spare_tables(goal, subsets) for subsets in found]
+    size = max(goal.fewest_tables, 1)
+    while size < total:
+        if sets := _find_sets(goal, size, rng):
+            return [_drop_spare_tables(goal, subsets) for subsets in sets]
         size += max(1, size // 12)
-    every = _all_subsets(goal)
+    every = list(combinations(range(len(goal.domain)), goal.order))
     return [_drop_spare_tables(goal, every)] if goal.is_met(every) else []
 
 
-def _all_subsets(goal: PlanGoal) -> list[Subset]:
-    return list(combinations(range(len(goal.domain)), goal.order))
-
-
-def _draw_sufficient_sets(
-    goal: PlanGoal, size: int, rng: np.random.Generator
-) -> list[list[Subset]]:
-    """Random sets of tables of one size that meet the goal."""
+def _find_sets(goal: PlanGoal, size: int, rng: np.random.Generator) -> list[list[Subset]]:
+    """Sets of tables of one size that meet the goal, by swaps from random covers."""
     columns = TableLayout(goal.domain, 1).columns(goal.rank)
-    tries = int(np.clip(3e8 / columns**2.5, 2, MOST_TRIES))
-    found: list[list[Subset]] = []
-    for _ in range(tries):
+    tests = int(np.clip(MOST_WORK / columns**2.5, 2, MOST_TESTS))
+    sets: list[list[Subset]] = []
+    for _ in range(MOST_CANDIDATES if tests >= MOST_CANDIDATES else 2):
         subsets = _draw_tables(goal, size, rng)
-        if subsets is not None and goal.is_met(subsets):
-            found.append(subsets)
-            if len(found) == min(MOST_CANDIDATES, tries):
-                break
-    return found
+        cost, swaps = goal.cost(subsets), 0
+        while cost > (0.0, 0) and swaps < MOST_SWAPS and tests > 0:
+            changed = list(subsets)
+            changed[int(rng.integers(size))] = _draw_table(goal, rng)
+            if len({*changed}) == size and not {*changed} & {*goal.given}:
+                reached = goal.cost(changed)
+                tests -= not reached[0]
+                if reached <= cost:
+                    subsets, cost = changed, reached
+            swaps += 1
+        if cost == (0.0, 0):
+            sets.append(sorted(subsets))
+    return sets
 
 
-def _draw_tables(goal: PlanGoal, size: int, rng: np.random.Generator) -> list[Subset] | None:
-    """Random tables that hold every variable, if there are no given ones."""
+def _draw_table(goal: PlanGoal, rng: np.random.Generator) -> Subset:
+    return tuple(sorted(rng.permutation(len(goal.domain))[: goal.order].tolist()))
+
+
+def _draw_tables(goal: PlanGoal, size: int, rng: np.random.Generator) -> list[Subset]:
+    """Different random tables, which hold every variable if that is possible."""
     every = len(goal.domain)
-    if goal.given:
-        drawn = {tuple(sorted(rng.permutation(every)[: goal.order].tolist())) for _ in range(size)}
-        return [s for s in drawn if s not in goal.given]
-    if size * goal.order < every:
-        return None
-    return list(random_cover(every, goal.order, size, rng))
+    if not goal.given and size * goal.order >= every:
+        return list(random_cover(every, goal.order, size, rng))
+    tables: set[Subset] = set()
+    allowed = comb(every, goal.order) - sum(len(s) == goal.order for s in {*goal.given})
+    while len(tables) < min(size, allowed):
+        tables.add(_draw_table(goal, rng))
+        tables.difference_update(goal.given)
+    return sorted(tables)
 
 
 def _drop_spare_tables(goal: PlanGoal, subsets: list[Subset]) -> list[Subset]:
@@ -339,10 +376,10 @@ def _drop_spare_tables(goal: PlanGoal, subsets: list[Subset]) -> list[Subset]:
     return subsets
 
 
-def _best_conditioned(goal: PlanGoal, found: list[list[Subset]]) -> list[Subset]:
+def _best_conditioned(goal: PlanGoal, sets: list[list[Subset]]) -> list[Subset]:
     """Of the smallest sets, the one with the largest smallest singular value at two points."""
-    fewest = min(map(len, found))
-    candidates = [subsets for subsets in found if len(subsets) == fewest]
+    fewest = min(map(len, sets))
+    candidates = [subsets for subsets in sets if len(subsets) == fewest]
     if len(candidates) == 1:
         return candidates[0]
 
