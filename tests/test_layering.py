@@ -108,6 +108,12 @@ def test_the_page_on_the_design_names_files_that_exist(tree):
     assert not [name for name in named if not any(path.endswith(f"/{name}") for path in paths)]
 
 
+def test_packages_keep_to_their_budgets_of_lines(tree):
+    lines = architecture.lines_by_budget(tree)
+    above = {name: n for name, n in lines.items() if n > architecture.BUDGETS[name][1]}
+    assert above == {}, "take lines away, or raise the limit in tools/architecture.py and say why"
+
+
 def test_single_places():
     figures = measure()
     assert figures["modules that build a FitResult"] == ["rejoint.solver.result"]
