@@ -65,7 +65,7 @@ def test_command_line(data, tmp_path):
 
 
 def test_tables_beyond_memory_are_refused_whatever_their_size():
-    with pytest.raises(ValueError, match=r"20000 variables would have 10\^6020 cells"):
+    with pytest.raises(ValueError, match=r"20,000 variables would have 10\^6020 cells"):
         BINARY.to_dense()
     with pytest.raises(ValueError, match=r"would have 10\^6020 cells"):
         BINARY.marginal(BINARY.domain.names)

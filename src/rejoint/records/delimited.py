@@ -185,7 +185,7 @@ def _check_rows(
         if len(row) != wide:
             text = (
                 f"{source.name}, line {line}: {plural(len(row), 'cell')}, but {where} has {wide}. "
-                f"Quote cells that hold the delimiter ({dialect.delimiter!r}), or use "
+                f"Quote cells that hold the delimiter ({cite(dialect.delimiter)}), or use "
             )
             raise ValueError(join_messages([text, Argument("delimiter"), "."], ""))
         yield row
