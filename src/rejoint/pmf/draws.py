@@ -24,6 +24,7 @@ from rejoint.queries.mixture import (
     Mixture,
     blocks_among,
     have_same_layouts,
+    reorder_blocks,
     select_blocks,
     split_tables,
 )
@@ -284,29 +285,19 @@ class Draws(Sequence["LowRankPMF"]):
         if domain == self.domain:
             return self
         chosen = self.domain.indices(domain.names)
-        return self._take(domain, dict(zip(chosen, level_order(self.domain, domain), strict=True)))
+        return self.take(domain, dict(zip(chosen, level_order(self.domain, domain), strict=True)))
 
-    def project(self, names: str | Sequence[str]) -> "Draws":
-        """Return the draws of some variables, in the order asked."""
-        chosen = positions(self.domain, names)
-        orders = {n: np.arange(len(self.domain[n])) for n in chosen}
-        return self._take(Domain(tuple(self.domain[n] for n in chosen)), orders)
-
-    def _take(self, domain: Domain, orders: Mapping[int, NDArray[np.intp]]) -> "Draws":
-        """Some variables, their levels in some order."""
+    def take(self, domain: Domain, orders: Mapping[int, NDArray[np.intp]]) -> "Draws":
+        """Return the draws of some variables, their levels in some order."""
         starts = _starts(self.domain)
         rows = [np.zeros(1, dtype=np.intp), *(starts[n] + own for n, own in orders.items())]
-        levels = {n: np.arange(size) for n, size in enumerate(self.domain.shape)} | dict(orders)
-        blocks = [block.reorder(levels) for block in self._blocks]
-        return self._stack(domain, self.block[:, np.concatenate(rows)], blocks, orders)
+        blocks = reorder_blocks(self._blocks, orders)
+        return self._stack(domain, self.block[:, np.concatenate(rows)], blocks)
 
-    def _stack(
-        self, domain: Domain, rows: Numbers, blocks: Iterable[Block], kept: Iterable[int]
-    ) -> "Draws":
-        """Append what is left of the tables of blocks to weights and factors."""
-        left = select_blocks(blocks, list(kept))
-        block = np.concatenate([rows, *(own.table for own in left)], axis=1)
-        layouts = tuple(own.layout for own in left)
+    def _stack(self, domain: Domain, rows: Numbers, blocks: Sequence[Block]) -> "Draws":
+        """Append tables of blocks to weights and factors."""
+        block = np.concatenate([rows, *(own.table for own in blocks)], axis=1)
+        layouts = tuple(own.layout for own in blocks)
         return Draws(domain, block, self.model, self.weights, layouts)
 
     @property
@@ -393,7 +384,8 @@ class Draws(Sequence["LowRankPMF"]):
         weights, stack = self.given(likelihoods, rest)
         domain = Domain(tuple(self.domain[n] for n in rest))
         rows = np.concatenate([stack.weights[:, None], *(stack.factors[n] for n in rest)], axis=1)
-        return replace(self, weights=weights, block=rows)._stack(domain, rows, stack.blocks, rest)
+        own = replace(self, weights=weights, block=rows)
+        return own._stack(domain, rows, select_blocks(stack.blocks, rest))
 
     def interval(
         self,
@@ -455,7 +447,7 @@ class Draws(Sequence["LowRankPMF"]):
         stack = own.given({}, range(len(self.domain)))[1].at(0)
         stack = stack.take(stack.weights > 0.0)
         parts = [stack.factors[n] for n in range(len(self.domain))]
-        return self.model._trusted(stack.weights, parts, self.domain, blocks=stack.blocks)
+        return self.model._trusted(stack.weights, parts, self.domain, _blocks=stack.blocks)
 
     def __iter__(self) -> Iterator["LowRankPMF"]:
         return (self[k] for k in range(len(self)))

@@ -207,15 +207,19 @@ class Block:
 def select_blocks(blocks: Iterable[Block], kept: Sequence[int]) -> tuple[Block, ...]:
     """Keep some variables of blocks, in the order given."""
     places = {n: k for k, n in enumerate(kept)}
-    found = (block.select(places) for block in blocks)
-    return tuple(block for block in found if block is not None)
+    return tuple(own for block in blocks if (own := block.select(places)) is not None)
+
+
+def reorder_blocks(blocks: Iterable[Block], orders: Mapping[int, IntArray]) -> tuple[Block, ...]:
+    """Keep some variables of blocks, their levels in some order."""
+    levels = dict(enumerate(orders.values()))
+    return tuple(block.reorder(levels) for block in select_blocks(blocks, list(orders)))
 
 
 def blocks_among(blocks: Iterable[Block], used: Iterable[int]) -> tuple[Block, ...]:
     """Blocks of two or more of some variables, of these alone; one by itself has its factor."""
     places = {n: n for n in used}
-    found = (block.select(places) for block in blocks)
-    return tuple(block for block in found if block is not None)
+    return tuple(own for block in blocks if (own := block.select(places)) is not None)
 
 
 def split_tables(layouts: Sequence[BlockLayout], rows: FloatArray) -> tuple[Block, ...]:
