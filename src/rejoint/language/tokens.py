@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 _AROUND = 38  # characters shown on either side of the place in longer texts
 _INDENT = "    "
@@ -129,24 +129,23 @@ def tokenize(text: str) -> list[Token]:
         elif kind == "sign":
             tokens.append(Token("sign", _MEANING.get(piece, piece), at))
         elif kind != "space":
-            _check_word(text, at, piece)
+            if not is_word(piece):
+                _fail_at_word(text, at, piece)
             tokens.append(Token("word", piece, at))
         at += len(piece)
     return [*tokens, Token("end", "", len(text))]
 
 
-def _check_word(text: str, at: int, word: str) -> None:
+def _fail_at_word(text: str, at: int, word: str) -> NoReturn:
     """Raise an error at the first character that no word has."""
     if word in ('"', "'"):
         _unescape(text, at + 1, len(text))
         raise QueryError(f"This quote is never closed: expected another {word}", text, at)
-    for place, char in enumerate(word, at):
-        if not _is_word_char(char):
-            advice = "put names and labels that contain it in quotes."
-            if unicodedata.category(char) in ("Pi", "Pf"):
-                advice = "quotes are written \" or '"
-            reason = f"The character {quote(char)} has no meaning here: {advice}"
-            raise QueryError(reason, text, place)
+    place, char = next(pair for pair in enumerate(word, at) if not _is_word_char(pair[1]))
+    advice = "put names and labels that contain it in quotes."
+    if unicodedata.category(char) in ("Pi", "Pf"):
+        advice = "quotes are written \" or '"
+    raise QueryError(f"The character {quote(char)} has no meaning here: {advice}", text, place)
 
 
 def _unescape(text: str, start: int, end: int) -> str:
