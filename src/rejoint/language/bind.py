@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
@@ -170,7 +171,7 @@ class _Binder:
         return tuple(names), likelihoods, texts
 
     def _index(self, name: Name) -> int:
-        if name.text in self.domain:
+        with suppress(KeyError):
             return self.domain.index(name.text)
         near = suggest(name.text, self.domain.names)
         owner = next((v.name for v in self.domain if name.text in v.levels), None)

@@ -141,7 +141,7 @@ def _fail_at_word(text: str, at: int, word: str) -> NoReturn:
     if word in ('"', "'"):
         _unescape(text, at + 1, len(text))
         raise QueryError(f"This quote is never closed: expected another {word}", text, at)
-    place, char = next(pair for pair in enumerate(word, at) if not _is_word_char(pair[1]))
+    place, char = next(pair for pair in enumerate(word, at) if not is_word(pair[1]))
     advice = "put names and labels that contain it in quotes."
     if unicodedata.category(char) in ("Pi", "Pf"):
         advice = "quotes are written \" or '"
@@ -167,20 +167,17 @@ def _unescape(text: str, start: int, end: int) -> str:
     return _ESCAPE.sub(character, text[start:end])
 
 
-def _is_word_char(char: str) -> bool:
-    """Letters, marks and digits of any script (the categories L, M and N), and four signs."""
-    return char in "_.-+" or unicodedata.category(char)[0] in "LMN"
-
-
 def is_word(text: str) -> bool:
     """Return whether a name or label needs no quotes.
+
+    It has letters, marks and digits of any script (the categories L, M and N), and four signs.
 
     Examples
     --------
     >>> is_word("HS-grad"), is_word("<=50K"), is_word("")
     (True, False, False)
     """
-    return text != "" and all(map(_is_word_char, text))
+    return text != "" and all(c in "_.-+" or unicodedata.category(c)[0] in "LMN" for c in text)
 
 
 def reads_as_number(text: str) -> bool:
