@@ -12,7 +12,6 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.posterior_mean import draw_shares, rake_margins, resample
 from rejoint.model import Model, Observed
-from rejoint.pmf import Posterior
 from rejoint.pmf.draws import credible_interval
 
 SHAPE = (2, 3)
@@ -32,7 +31,7 @@ def posterior_of(draws):
     """The posterior of a model that is far from the draws, so that its own part shows."""
     rank, domain = len(draws), draws[0].domain
     factors = [np.full((size, rank), 1 / size) for size in domain.shape]
-    return Posterior(rj.LowRankPMF(np.full(rank, 1 / rank), factors, domain, draws))
+    return rj.LowRankPMF(np.full(rank, 1 / rank), factors, domain, draws)
 
 
 def order_quantile(tables, share):
@@ -56,7 +55,7 @@ def test_few_draws_bound_the_next_one_as_often_as_stated():
 
 
 def test_mean_is_the_average_of_the_draws():
-    mean = posterior_of(DRAWS).mean
+    mean = posterior_of(DRAWS).mixture
     exact = np.mean([draw.to_dense() for draw in DRAWS], axis=0)
     np.testing.assert_allclose(mean.to_dense(), exact, atol=1e-14)
     assert mean.domain == DOMAIN

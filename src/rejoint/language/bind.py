@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Bin, Contents
+from rejoint.domain.labels import Bin
 from rejoint.domain.variable import Variable
 from rejoint.language.grammar import parse
 from rejoint.language.query import (
@@ -112,43 +113,34 @@ class _Binder:
         self.levels: dict[int, LevelMatcher] = {}
 
     def bound(self) -> BoundQuery:
-        query = self.query
-        asked, events = self._split(query.asked)
-        against, _ = self._split(query.against)
-        by, evidence = self._split(query.given)
-        self._refuse_twice([*query.asked, *query.against, *query.given])
-        texts: dict[int, str] = {}
-        for item in query.given:
-            if not isinstance(item, Name):
-                n = self._index(item.name)
-                texts[n] = f"{texts[n]}, {item}" if n in texts else str(item)
-        notes = self._apply(asked, evidence, texts) if query.verb == "E" else ()
-        query = replace(query, headline=self._headline())
+        query, seen = self.query, set[str]()
+        asked, events, _ = self._split(query.asked)
+        against, _, _ = self._split(query.against)
+        by, evidence, texts = self._split(query.given)
+        for item in (*query.asked, *query.against, *query.given):
+            if isinstance(item, Name):
+                if item.text in seen:
+                    reason = f"{quote(item.text)} appears twice without a value."
+                    raise QueryError(reason, self.text, item.at)
+                seen.add(item.text)
+        notes: tuple[str, ...] = ()
+        if query.verb == "E" and (variable := self.domain.variables[asked[0]]).empty is not None:
+            # A mean is of those who have a value.
+            (n,) = asked
+            has_value = np.arange(len(variable)) < len(variable.values)
+            evidence[n] = evidence.get(n, np.ones(len(variable))) * has_value
+            condition = str(Applies(Name(variable.name)))
+            texts[n] = f"{texts[n]}, {condition}" if n in texts else condition
+            notes = (f"The mean is over {who_has(variable)}.",)
+        if any(levels.read_as for levels in self.levels.values()):
+            shown: dict[str, Any] = {
+                part: tuple(map(self._in_bins, getattr(query, part))) for part in ("asked", "given")
+            }
+            query = replace(query, headline=str(replace(query, **shown)))
         return BoundQuery(query, self.text, asked, against, by, events, evidence, texts, notes)
 
-    def _apply(
-        self, asked: tuple[int, ...], evidence: dict[int, FloatArray], texts: dict[int, str]
-    ) -> tuple[str, ...]:
-        """Give a variable that a mean is asked of a value, and say so, if it may have none."""
-        (n,) = asked
-        variable = self.domain.variables[n]
-        if variable.empty is None:
-            return ()
-        has_value = np.arange(len(variable)) < len(variable.values)
-        evidence[n] = evidence[n] * has_value if n in evidence else has_value.astype(np.float64)
-        condition = str(Applies(Name(variable.name)))
-        texts[n] = f"{texts[n]}, {condition}" if n in texts else condition
-        return (f"The mean is over {who_has(variable)}.",)
-
-    def _headline(self) -> str:
-        """Return the question with the bins that it was answered for in place of numbers."""
-        shown: dict[str, Any] = {
-            part: tuple(map(self._in_bins, getattr(self.query, part)))
-            for part in ("asked", "given")
-        }
-        return str(replace(self.query, **shown))
-
     def _in_bins(self, item: Item) -> Item | str:
+        """Return a condition with the bins that it was answered for in place of numbers."""
         read_as = {} if isinstance(item, Name) else self.levels[self._index(item.name)].read_as
         if isinstance(item, Soft) and read_as:
             pairs = (f"{read_as.get(x.text, str(x))}: {number}" for x, number in item.likelihoods)
@@ -156,55 +148,37 @@ class _Binder:
         if not isinstance(item, Among) or not any(x.text in read_as for x in item.labels):
             return item
         bins = list(dict.fromkeys(read_as.get(x.text, str(x)) for x in item.labels))
-        if len(bins) > 1:
-            return f"{item.name} {'not in' if item.negated else 'in'} {{{', '.join(bins)}}}"
-        if bins[0].startswith("["):
-            return f"{item.name} {'not in' if item.negated else 'in'} {bins[0]}"
+        if len(bins) > 1 or bins[0].startswith("["):
+            levels = bins[0] if len(bins) == 1 else f"{{{', '.join(bins)}}}"
+            return f"{item.name} {'not in' if item.negated else 'in'} {levels}"
         return f"{'not ' if item.negated else ''}{item.name} {bins[0]}"
 
-    def _split(self, items: Iterable[Item]) -> tuple[tuple[int, ...], dict[int, FloatArray]]:
-        """Return variables without a value, and likelihoods of conditions; all conditions hold."""
-        names: list[int] = []
-        conditions: dict[int, list[Condition]] = {}
-        likelihoods: dict[int, FloatArray] = {}
+    def _split(
+        self, items: Iterable[Item]
+    ) -> tuple[tuple[int, ...], dict[int, FloatArray], dict[int, str]]:
+        """Return variables without a value; likelihoods and texts of the conditions of others."""
+        names, conditions = list[int](), dict[int, list[Condition]]()
+        likelihoods = dict[int, FloatArray]()
         for item in items:
             if isinstance(item, Name):
                 names.append(self._index(item))
                 continue
             n = self._index(item.name)
             levels = self.levels.setdefault(n, LevelMatcher(self.domain.variables[n], self.text))
-            mine = conditions.setdefault(n, [])
-            mine.append(item)
-            found = levels.likelihood(*mine)
-            if any(isinstance(each, Soft) for each in mine):
-                # Products of soft evidence may be tiny; only ratios matter.
-                found = found / (found.max() or 1.0)
-            likelihoods[n] = found
-        return tuple(names), likelihoods
+            conditions.setdefault(n, []).append(item)
+            likelihoods[n] = levels.likelihood(*conditions[n])
+        texts = {n: ", ".join(map(str, own)) for n, own in conditions.items()}
+        return tuple(names), likelihoods, texts
 
     def _index(self, name: Name) -> int:
-        if name.text in self.domain:
+        with suppress(KeyError):
             return self.domain.index(name.text)
-        names = self.domain.names
-        near = suggest(name.text, names) or self._as_level(name.text)
-        near = near or f" The variables are {list_known(names)}."
+        near = suggest(name.text, self.domain.names)
+        owner = next((v.name for v in self.domain if name.text in v.levels), None)
+        if not near and owner is not None:
+            near = f" It is a level of {quote(owner)}: write {Name(owner)} = {Name(name.text)}."
+        near = near or f" The variables are {list_known(self.domain.names)}."
         raise QueryError(f"No variable is called {quote(name.text)}.{near}", self.text, name.at)
-
-    def _as_level(self, text: str) -> str:
-        """Return advice for a label without its variable."""
-        owners = [v.name for v in self.domain if text in v.levels]
-        if not owners:
-            return ""
-        return f" It is a level of {quote(owners[0])}: write {Name(owners[0])} = {Name(text)}."
-
-    def _refuse_twice(self, items: Iterable[Item]) -> None:
-        seen: set[str] = set()
-        for item in items:
-            if isinstance(item, Name):
-                if item.text in seen:
-                    reason = f"{quote(item.text)} appears twice without a value."
-                    raise QueryError(reason, self.text, item.at)
-                seen.add(item.text)
 
 
 def suggest(text: str, known: Sequence[str]) -> str:
@@ -250,11 +224,18 @@ class LevelMatcher:
     def __init__(self, variable: Variable, text: str) -> None:
         self.variable, self.text = variable, text
         self.read_as: dict[str, str] = {}  # numbers, and the bins around them
-
-    @cached_property
-    def texts(self) -> list[str]:
-        """The levels as they are written."""
-        return [str(level) for level in self.variable.levels]
+        self.texts = [str(level) for level in variable.levels]
+        # What conditions are looked up for: the levels, or the contents of bins with their shares.
+        contents, count = variable.contents, len(variable.values)
+        sizes = np.ones(len(variable), dtype=np.intp)
+        shares = [np.ones(1)] * len(variable)
+        if contents is not None:
+            sizes[:count] = [len(pairs) for pairs in contents]
+            masses = [np.array([mass for _, mass in pairs]) for pairs in contents]
+            shares[:count] = [mass / mass.sum() for mass in masses]
+        self._owner = np.repeat(np.arange(len(variable)), sizes)
+        self._shares = np.concatenate(shares)
+        self._has_value = self._owner < count
 
     @cached_property
     def _by_text(self) -> dict[str, int]:
@@ -276,53 +257,27 @@ class LevelMatcher:
 
         The share of a level is 1 or 0, but for a bin that a comparison cuts.
         """
-        found = np.ones(len(self._owner))
+        values = np.ones(len(self._owner))
         for condition in conditions:
             if isinstance(condition, Soft):
-                found = found * self._soft(condition)[self._owner]
+                values *= self._soft(condition)[self._owner]
                 continue
             if isinstance(condition, Among):
-                meets = self._among(condition)[self._owner]
+                meets = np.isin(self._owner, [self.code(label) for label in condition.labels])
             elif isinstance(condition, Applies):
                 meets = self._has_value
             else:
                 meets = self._between(condition)
-            found = np.where(meets != condition.negated, found, 0.0)
-            if isinstance(condition, Between):
-                found[~self._has_value] = 0.0  # it has no place in the order, negated or not
-        if self._contents is None:
-            return found
-        masses = [np.array([mass for _, mass in each]) for each in self._contents]
-        whole = np.concatenate([mass / mass.sum() for mass in masses])
-        shares = np.bincount(self._owner, weights=found * whole, minlength=len(self.variable))
+                values[~self._has_value] = 0.0  # it has no place in the order, negated or not
+            values[meets == condition.negated] = 0.0
+        means = np.bincount(self._owner, values * self._shares, len(self.variable))
         # A bin that is met as a whole is met exactly, whatever its shares add up to.
-        least = np.minimum.reduceat(found, self._starts)
-        most = np.maximum.reduceat(found, self._starts)
-        return np.asarray(np.where(least == most, most, shares))
-
-    @cached_property
-    def _starts(self) -> NDArray[np.intp]:
-        """Where the values of each bin begin."""
-        sizes = [len(each) for each in self._contents or ()]
-        return np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.intp)]).astype(np.intp)
-
-    @cached_property
-    def _owner(self) -> NDArray[np.intp]:
-        """The level of each value that conditions are looked up for: of each bin's contents."""
-        contents = self._contents
-        levels = np.arange(len(self.variable))
-        return levels if contents is None else np.repeat(levels, [len(each) for each in contents])
-
-    @cached_property
-    def _contents(self) -> Contents | None:
-        """The contents of each level: NaN where it is no bin."""
-        contents, more = self.variable.contents, len(self.variable) - len(self.variable.values)
-        return None if contents is None else contents + (((np.nan, 1.0),),) * more
-
-    @cached_property
-    def _has_value(self) -> BoolArray:
-        """Which values are not of the level of empty cells."""
-        return np.asarray(self._owner < len(self.variable.values))
+        starts = np.flatnonzero(np.diff(self._owner, prepend=-1))
+        least, most = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
+        result = np.asarray(np.where(least == most, most, means))
+        if any(isinstance(condition, Soft) for condition in conditions):
+            result = result / (result.max() or 1.0)  # products may be tiny; only ratios matter
+        return result
 
     def code(self, label: Label) -> int:
         """Return the position of the level that a label names; a number names the bin around it."""
@@ -353,11 +308,6 @@ class LevelMatcher:
 
     def _fail(self, reason: str, label: Label) -> NoReturn:
         raise QueryError(reason, self.text, label.at)
-
-    def _among(self, condition: Among) -> BoolArray:
-        meets = np.zeros(len(self.variable), dtype=bool)
-        meets[[self.code(label) for label in condition.labels]] = True
-        return meets
 
     def _soft(self, condition: Soft) -> FloatArray:
         likelihood = np.zeros(len(self.variable))
@@ -415,8 +365,9 @@ class LevelMatcher:
     def _bins_below(self, bound: RangeEnd, number: float, inclusive: bool) -> BoolArray:
         bins = [level for level in self.variable.levels if isinstance(level, Bin)]
         below = np.array([_is_below(b, number, inclusive) for b in bins])
-        if self._contents is not None:
-            values = np.array([value for each in self._contents for value, _ in each])
+        if self.variable.contents is not None:
+            values = np.full(len(self._owner), np.nan)
+            values[self._has_value] = [x for pairs in self.variable.contents for x, _ in pairs]
             return values <= number if inclusive else values < number
         above = np.array([_is_above(b, number, inclusive) for b in bins])
         cut = np.flatnonzero(~below & ~above)

@@ -141,8 +141,22 @@ class _Parser:
             self.expect(";", ",", hint=" MI takes two sides: MI(a; b).")
             against = self.items(what)
         given = self.items("a variable or a condition") if self.skip("|") else ()
-        self.close(closed, bar=not given)
-        self.check_names(verb, (*asked, *against))
+        others = [","] if given else [",", "|"]
+        if closed:
+            self.expect(")", *others)
+        elif self.token.kind != "end":
+            wanted = ", ".join(f'"{other}"' for other in others)
+            self.fail(f"Expected {wanted} or the end, found {_found(self.token)}.{self.hint()}")
+        if self.token.kind != "end":
+            self.fail(f"Expected the end, found {_found(self.token)}.")
+        for item in (*asked, *against):
+            if verb == "P" and isinstance(item, Soft):
+                self.fail("Soft evidence (~) must be to the right of the bar.", item.name.at)
+            if verb != "P" and not isinstance(item, Name):
+                self.fail(f"{verb} takes variables, not conditions; P takes both.", item.name.at)
+        if verb == "E" and len(asked) > 1:
+            second = cast(Name, asked[1])
+            self.fail("E takes one variable: ask about each one separately.", second.at)
         return Query(verb, asked, given, cast(tuple[Name, ...], against), count, at)
 
     def at_bar_or_end(self, closed: bool) -> bool:
@@ -157,48 +171,31 @@ class _Parser:
         self.skip(",")
         return token.at, int(token.text)
 
-    def close(self, closed: bool, bar: bool) -> None:
-        others = [",", "|"] if bar else [","]
-        if closed:
-            self.expect(")", *others)
-        elif self.token.kind != "end":
-            wanted = ", ".join(f'"{other}"' for other in others)
-            self.fail(f"Expected {wanted} or the end, found {_found(self.token)}.{self.hint()}")
-        if self.token.kind != "end":
-            self.fail(f"Expected the end, found {_found(self.token)}.")
-
-    def check_names(self, verb: Verb, asked: tuple[Item, ...]) -> None:
-        if verb == "P":
-            for item in asked:
-                if isinstance(item, Soft):
-                    self.fail("Soft evidence (~) must be to the right of the bar.", item.name.at)
-            return
-        for item in asked:
-            if not isinstance(item, Name):
-                self.fail(f"{verb} takes variables, not conditions; P takes both.", item.name.at)
-        if verb == "E" and len(asked) > 1:
-            second = cast(Name, asked[1])
-            self.fail("E takes one variable: ask about each one separately.", second.at)
-
     def items(self, what: str) -> tuple[Item, ...]:
-        found = [self.item(what)]
+        items = [self.item(what)]
         while self.skip(","):
-            found.append(self.item(what))
-        return tuple(found)
+            items.append(self.item(what))
+        return tuple(items)
 
     def item(self, what: str) -> Item:
         negation = self.take() if self.sees("word", "not") else None
         if negation is not None and self.sees("word", "not"):
             self.fail('Expected a condition after not, found "not".')
-        left = self.operand(what if negation is None else "a condition after not")
+        negated = negation is not None
+        left = self.operand("a condition after not" if negated else what)
         if self.sees("sign", "=", "!="):
-            return self.equality(left, negation)
+            negated ^= self.take().text == "!="
+            return Among(self.name(left), (self.label(),), negated)
         if self.sees("word", "in", "not"):
-            return self.membership(left, negation)
+            return self.membership(left, negated)
         if self.sees("sign", *_ORDER):
-            return self.order(left, negation)
+            return self.order(left, negated)
         if self.sees("word", "applies", "does"):
-            return self.applies(left, negation)
+            name = self.name(left)
+            if self.take().text == "does":
+                self.words("not", "apply")
+                negated = not negated
+            return Applies(name, negated)
         if negation is not None:
             if self.sees("sign", "~"):
                 self.fail("Soft evidence (~) cannot be negated.", negation.at)
@@ -230,35 +227,24 @@ class _Parser:
             )
         return _label(self.operand("a label"))
 
-    def equality(self, left: Token, negation: Token | None) -> Condition:
-        negated = (self.take().text == "!=") != (negation is not None)
-        return Among(self.name(left), (self.label(),), negated)
+    def words(self, *texts: str) -> None:
+        for text in texts:
+            if not self.sees("word", text):
+                self.fail(f'Expected "{text}", found {_found(self.token)}.')
+            self.take()
 
-    def membership(self, left: Token, negation: Token | None) -> Condition:
+    def membership(self, left: Token, negated: bool) -> Condition:
         name = self.name(left)
-        negated = negation is not None
         if self.sees("word", "not"):
             self.take()
             negated = not negated
-        if not self.sees("word", "in"):
-            self.fail(f'Expected "in", found {_found(self.token)}.')
-        self.take()
+        self.words("in")
         self.expect("{")
         labels = {self.label(): None}
         while self.skip(","):
             labels[self.label()] = None
         self.expect("}", ",")
         return Among(name, tuple(labels), negated)
-
-    def applies(self, left: Token, negation: Token | None) -> Condition:
-        name, negated = self.name(left), negation is not None
-        if self.take().text == "does":
-            for word in ("not", "apply"):
-                if not self.sees("word", word):
-                    self.fail(f'Expected "{word}", found {_found(self.token)}.')
-                self.take()
-            negated = not negated
-        return Applies(name, negated)
 
     def soft(self, left: Token) -> Condition:
         name = self.name(left)
@@ -270,26 +256,23 @@ class _Parser:
             if label in pairs:
                 self.fail(f"The label {label} appears twice.", label.at)
             self.expect(":")
-            pairs[label] = self.likelihood()
+            number = pairs[label] = _label(self.operand("a number"))
+            if not number.number or number.text.startswith("-"):
+                reason = f"Expected a number of zero or more, found {quote(number.text)}."
+                self.fail(reason, number.at)
             if not self.skip(","):
                 break
         self.expect("}", ",")
         return Soft(name, tuple(pairs.items()))
 
-    def likelihood(self) -> Label:
-        number = _label(self.operand("a number"))
-        if not number.number or number.text.startswith("-"):
-            self.fail(f"Expected a number of zero or more, found {quote(number.text)}.", number.at)
-        return number
-
-    def order(self, left: Token, negation: Token | None) -> Condition:
+    def order(self, left: Token, negated: bool) -> Condition:
         sign = self.take().text
         right = self.operand("a label")
         if self.sees("sign", *_ORDER):
-            return self.range(left, sign, right, negated=negation is not None)
+            return self.range(left, sign, right, negated)
         if _label(left).number and not _label(right).number:
             left, sign, right = right, _MIRRORED[sign], left
-        if negation is not None:
+        if negated:
             sign = _OPPOSITE[sign]
         bound = RangeEnd(_label(right), sign in ("<=", ">="))
         low, high = (bound, None) if sign in (">", ">=") else (None, bound)

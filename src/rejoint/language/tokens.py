@@ -1,7 +1,8 @@
 """Tokens of a question: words, quoted texts and signs with their places; QueryError."""
 
+import re
 import unicodedata
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 _AROUND = 38  # characters shown on either side of the place in longer texts
 _INDENT = "    "
@@ -77,11 +78,17 @@ def _width(char: str) -> int:
 MAX_LENGTH = 10_000
 """Length of the longest question, in characters."""
 
-# Longest first, so that <= is not read as < and =.
-_SIGNS = ("<=", ">=", "!=", "==", "<>", "≤", "≥", "≠", *"(){},;|:~=<>")
+_TOKEN = re.compile(
+    r"""(?P<space>(?:[^\S\x1c-\x1f\x85]|\ufeff)+)
+    |(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    |(?P<sign><=|>=|!=|==|<>|[≤≥≠(){},;|:~=<>])
+    |(?P<word>[^\s\ufeff(){},;|:~=<>!≤≥≠"']+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(?:([\\\"'ntr])|u\{([0-9a-fA-F]{1,6})\})?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _MEANING = {"==": "=", "<>": "!=", "≤": "<=", "≥": ">=", "≠": "!="}
-_ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t", "r": "\r"}
-_HEX = "0123456789abcdefABCDEF"
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class Token(NamedTuple):
@@ -112,89 +119,65 @@ def tokenize(text: str) -> list[Token]:
             text,
             MAX_LENGTH,
         )
-    tokens: list[Token] = []
-    at = 0
+    tokens, at = list[Token](), 0
     while at < len(text):
-        if _is_space(text[at]):
-            at += 1
-            continue
-        token, at = _next(text, at)
-        tokens.append(token)
+        match = _TOKEN.match(text, at)
+        kind = match.lastgroup if match else None
+        piece = match[0] if match else text[at]
+        if kind == "quoted":
+            tokens.append(Token("quoted", _unescape(text, at + 1, at + len(piece) - 1), at))
+        elif kind == "sign":
+            tokens.append(Token("sign", _MEANING.get(piece, piece), at))
+        elif kind != "space":
+            if not is_word(piece):
+                _fail_at_word(text, at, piece)
+            tokens.append(Token("word", piece, at))
+        at += len(piece)
     return [*tokens, Token("end", "", len(text))]
 
 
-def _next(text: str, at: int) -> tuple[Token, int]:
-    """Return the token that begins at a place, and the place after it."""
-    char = text[at]
-    if char in "\"'":
-        return _quoted(text, at)
-    if _is_word_char(char):
-        end = at + 1
-        while end < len(text) and _is_word_char(text[end]):
-            end += 1
-        return Token("word", text[at:end], at), end
-    for sign in _SIGNS:
-        if text.startswith(sign, at):
-            return Token("sign", _MEANING.get(sign, sign), at), at + len(sign)
+def _fail_at_word(text: str, at: int, word: str) -> NoReturn:
+    """Raise an error at the first character that no word has."""
+    if word in ('"', "'"):
+        _unescape(text, at + 1, len(text))
+        raise QueryError(f"This quote is never closed: expected another {word}", text, at)
+    place, char = next(pair for pair in enumerate(word, at) if not is_word(pair[1]))
     advice = "put names and labels that contain it in quotes."
     if unicodedata.category(char) in ("Pi", "Pf"):
         advice = "quotes are written \" or '"
-    raise QueryError(f"The character {quote(char)} has no meaning here: {advice}", text, at)
+    raise QueryError(f"The character {quote(char)} has no meaning here: {advice}", text, place)
 
 
-def _quoted(text: str, start: int) -> tuple[Token, int]:
-    """A text in quotes; the backslash escapes quotes, itself, n, t, r and u{hex digits}."""
-    parts: list[str] = []
-    at = start + 1
-    while at < len(text):
-        char = text[at]
-        if char == text[start]:
-            return Token("quoted", "".join(parts), start), at + 1
-        if char == "\\":
-            char, at = _escape(text, at)
-        else:
-            at += 1
-        parts.append(char)
-    raise QueryError(f"This quote is never closed: expected another {text[start]}", text, start)
+def _unescape(text: str, start: int, end: int) -> str:
+    """Return what is in quotes; the backslash escapes quotes, itself, n, t, r and u{hex digits}."""
 
+    def character(match: re.Match[str]) -> str:
+        letter, digits = match.groups()
+        if letter:
+            return _LETTERS.get(letter, letter)
+        if digits and int(digits, 16) <= 0x10FFFF:
+            return chr(int(digits, 16))
+        raise QueryError(
+            "Unknown escape in a quoted text: expected \\\\, \\\", \\', \\n, \\t, \\r or \\u{...}; "
+            "a backslash itself is written \\\\",
+            text,
+            start + match.start(),
+        )
 
-def _escape(text: str, at: int) -> tuple[str, int]:
-    letter = text[at + 1 : at + 2]
-    if letter and letter in _ESCAPES:
-        return _ESCAPES[letter], at + 2
-    if letter == "u" and text[at + 2 : at + 3] == "{":
-        end = at + 3
-        while end < len(text) and text[end] in _HEX and end < at + 9:
-            end += 1
-        digits = text[at + 3 : end]
-        if digits and text[end : end + 1] == "}" and int(digits, 16) <= 0x10FFFF:
-            return chr(int(digits, 16)), end + 1
-    raise QueryError(
-        "Unknown escape in a quoted text: expected \\\\, \\\", \\', \\n, \\t, \\r or \\u{...}; "
-        "a backslash itself is written \\\\",
-        text,
-        at,
-    )
-
-
-def _is_space(char: str) -> bool:
-    return char in "\t\n\v\f\r\ufeff" or unicodedata.category(char)[0] == "Z"
-
-
-def _is_word_char(char: str) -> bool:
-    """Letters, marks and digits of any script (the categories L, M and N), and four signs."""
-    return char in "_.-+" or unicodedata.category(char)[0] in "LMN"
+    return _ESCAPE.sub(character, text[start:end])
 
 
 def is_word(text: str) -> bool:
     """Return whether a name or label needs no quotes.
+
+    It has letters, marks and digits of any script (the categories L, M and N), and four signs.
 
     Examples
     --------
     >>> is_word("HS-grad"), is_word("<=50K"), is_word("")
     (True, False, False)
     """
-    return text != "" and all(map(_is_word_char, text))
+    return text != "" and all(c in "_.-+" or unicodedata.category(c)[0] in "LMN" for c in text)
 
 
 def reads_as_number(text: str) -> bool:
@@ -205,27 +188,7 @@ def reads_as_number(text: str) -> bool:
     >>> [reads_as_number(word) for word in ("40", "-1.5e+3", ".5", "5.", "1-2", "e5", "inf")]
     [True, True, True, True, False, False, False]
     """
-    at = _after_sign(text, 0)
-    end = _after_digits(text, at)
-    digits = end - at
-    if text[end : end + 1] == ".":
-        at, end = end + 1, _after_digits(text, end + 1)
-        digits += end - at
-    if digits and text[end : end + 1] in ("e", "E"):
-        at = _after_sign(text, end + 1)
-        end = _after_digits(text, at)
-        digits = end - at
-    return digits > 0 and end == len(text)
-
-
-def _after_sign(text: str, at: int) -> int:
-    return at + 1 if text[at : at + 1] in ("+", "-") else at
-
-
-def _after_digits(text: str, at: int) -> int:
-    while at < len(text) and text[at] in "0123456789":
-        at += 1
-    return at
+    return _NUMBER.fullmatch(text) is not None
 
 
 def quote(text: str) -> str:

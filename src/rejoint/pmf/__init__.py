@@ -1,7 +1,7 @@
 """LowRankPMF, the joint distribution of many discrete variables.
 
 pmf                LowRankPMF
-draws              Draws, Posterior, Interval: posterior draws and credible intervals
+draws              Draws, Interval: posterior draws and credible intervals
 compact            classes of many models merged into the few of one
 table_gap          TableGap: a table in which model and records differ beyond chance
 ask                answers to questions in the query language
@@ -17,7 +17,7 @@ from_dense         an exact model of any dense joint; exact joins of classes
 """
 
 from rejoint.pmf.answer import Answer
-from rejoint.pmf.draws import Draws, Interval, Posterior
+from rejoint.pmf.draws import Draws, Interval
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.to_frame import Mode
 
@@ -27,5 +27,4 @@ __all__ = [
     "Interval",
     "LowRankPMF",
     "Mode",
-    "Posterior",
 ]

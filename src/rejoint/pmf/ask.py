@@ -1,6 +1,6 @@
 """Answers of a model to questions in the query language."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, inf, log, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -49,15 +49,9 @@ def ask(
     answer = answer_bound(model, bound, bits, level, random_state)
     if model.tables is None or answer.interval is not None:
         return answer
-    basis = AnswerBasis(
-        model.tables,
-        model.domain,
-        bound,
-        answer.value,
-        model.mixture.rank,
-        answer.evidence,
-    )
-    return replace(answer, rests_on=basis)
+    rank = model.mixture.rank
+    parts = (model.tables, model.domain, bound, answer.value, rank, answer.evidence)
+    return replace(answer, rests_on=AnswerBasis(*parts))
 
 
 def answer_bound(
@@ -67,48 +61,40 @@ def answer_bound(
     level: float | None = 0.9,
     random_state: RandomState = None,
 ) -> Answer:
-    """Answer a question whose names are looked up already.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> asia = rj.datasets.asia()
-    >>> round(float(answer_bound(asia, bind("P(lung = yes)", asia.domain))), 3)
-    0.055
-    """
-    known, composition = _condition(model, bound), None
+    """Answer a question whose names are looked up already."""
+    question, composition = _condition(model, bound), None
     if model.counts is not None:
         composition = Composition(model.domain, bound, model.counts, model.mixture._parts)
         if reason := composition.why_not():
             composition = None
-            known = known._replace(notes=(*known.notes, f"The model answers alone: {reason}."))
+            question = question.note(f"The model answers alone: {reason}.")
     if model.gaps and composition is None:
         used = {*bound.asked, *bound.against, *bound.by, *bound.events, *bound.evidence}
         names = {model.domain.names[n] for n in used}
-        known = known._replace(notes=known.notes + note_gaps(model.gaps, names, model.domain.names))
+        question = question.note(*note_gaps(model.gaps, names, model.domain.names))
     match bound.query.verb:
         case "P" | "E":
-            answer = _numbers(model.domain, bound, known, composition)
+            answer = _numbers(question, composition)
         case "argmax":
-            return _mode(model, bound, known)
+            return _mode(model, question)
         case "sample":
-            return _records(model, bound, known, random_state)
+            return _records(model, question, random_state)
         case _:
-            answer = _information(bound, known, bits, random_state)
+            answer = _information(question, bits, random_state)
     if level is not None and model.draws:
-        answer = _add_interval(model, bound, answer, level)
-    return answer if composition is None else _combine(model.domain, answer, composition, level)
+        answer = _add_interval(model, question, answer, level)
+    return answer if composition is None else _combine(question, answer, composition, level)
 
 
 def _combine(
-    domain: Domain, answer: Answer, composition: Composition, level: float | None
+    question: "_Question", answer: Answer, composition: Composition, level: float | None
 ) -> Answer:
     """Return the answer of counts and model together, with both beside it."""
-    bound, axes = composition.bound, answer.axes
+    domain, bound = question.domain, question.bound
 
     def values(table: FloatArray) -> Any:
-        found = _value(domain, bound, table)
-        return found if axes else float(found)
+        array = question.value(table)
+        return array if answer.axes else float(array)
 
     table, totals = composition.table()
     notes = answer.notes
@@ -116,10 +102,9 @@ def _combine(
         table = divide_columns(table, totals, [domain[n] for n in bound.by])[0]
     else:
         table = np.asarray(table / totals)
-        has_value = _value_events(domain, bound)
-        if has_value and not table.ndim:
-            share = composition.share_with_value(has_value)
-            notes += _note_applies(domain, has_value, share, float(table))
+        if question.has_value and not table.ndim:
+            share = composition.share_with_value(question.has_value)
+            notes += _note_applies(question, share, float(table))
     by_tables = composition.counts.tables is not None and bool(bound.evidence)
     notes += describe_lacking(composition.share_lacking(), bool(bound.evidence), by_tables)
     value, interval = values(table), None
@@ -138,48 +123,74 @@ def _combine(
     )
 
 
-class _Known(NamedTuple):
-    """A model given the evidence, and the probability of the evidence."""
+class _Question(NamedTuple):
+    """A question, the model given its evidence, and the probability of the evidence."""
 
+    domain: Domain
+    bound: BoundQuery
     mixture: Mixture
     evidence: float = 1.0
     notes: tuple[str, ...] = ()
 
+    def note(self, *notes: str) -> "_Question":
+        """Add notes."""
+        return self._replace(notes=self.notes + notes)
 
-def _condition(model: "LowRankPMF", bound: BoundQuery) -> _Known:
+    def table(self) -> tuple[FloatArray, tuple[str, ...]]:
+        """P(asked, events | evidence, by), axes as asked and then by; undefined cells are nan."""
+        bound, axes = self.bound, self.bound.asked + self.bound.by
+        cells = prod(self.domain.shape[n] for n in axes)
+        if cells > tables.MAX_CELLS:
+            raise bound.error(
+                f"The table would have {format_count(cells)} cells, more than the limit of "
+                f"{tables.MAX_CELLS:,}: ask for fewer variables."
+            )
+        table = self.mixture.tabulate(axes, bound.events)
+        if not bound.by:
+            return table, ()
+        variables = [self.domain[n] for n in bound.by]
+        return divide_columns(table, self.mixture.tabulate(bound.by), variables)
+
+    def value(self, table: FloatArray) -> FloatArray:
+        """Return the probabilities or the means that answer, from a table of its own."""
+        if self.bound.query.verb == "P":
+            return np.minimum(table, 1.0, out=table)  # not above one by rounding
+        with np.errstate(invalid="ignore"):  # a level may be infinite, an undefined share is nan
+            numbers = self.domain[self.bound.asked[0]].numeric
+            return np.asarray(np.tensordot(numbers, table[: len(numbers)], 1))
+
+    @property
+    def has_value(self) -> dict[int, FloatArray]:
+        """Levels that are values, for events on variables that may have none; not met then."""
+        return {
+            n: (np.arange(len(meets)) < len(meets) - 1).astype(np.float64)
+            for n, meets in self.bound.events.items()
+            if self.domain[n].empty is not None and not meets[-1]
+        }
+
+
+def _condition(model: "LowRankPMF", bound: BoundQuery) -> _Question:
+    """Give the model the evidence; note, and remark, where that is nearly impossible."""
     mixture = model.mixture._parts
     if not bound.evidence:
-        return _Known(mixture, 1.0, bound.notes)
-    describe = bound.evidence_text.__getitem__
-    mixture, log_prob = mixture.given_possible(bound.evidence, describe)
-    notes = bound.notes + note_unlikely(bound, log_prob)
-    return _Known(mixture, min(exp(log_prob), 1.0), notes)
-
-
-def note_unlikely(bound: BoundQuery, log_prob: float) -> tuple[str, ...]:
-    """Return a note, and make it a remark, where the evidence is nearly impossible.
-
-    Examples
-    --------
-    >>> domain = Domain.of({"a": ["x", "y"], "b": ["x", "y"]})
-    >>> note_unlikely(bind("P(a | b = x)", domain), log(0.01))
-    ()
-    """
+        return _Question(model.domain, bound, mixture, 1.0, bound.notes)
+    mixture, log_prob = mixture.given_possible(bound.evidence, bound.evidence_text.__getitem__)
+    question = _Question(model.domain, bound, mixture, min(exp(log_prob), 1.0), bound.notes)
     evenly = sum(log(likelihood.mean()) for likelihood in bound.evidence.values())
     if log_prob - evenly >= _UNLIKELY:
-        return ()
+        return question
     shown = format_number(exp(log_prob)) if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
     note = (
-        f"{', '.join(bound.evidence_text.values())} has probability "
-        f"{'zero' if log_prob == -inf else shown}: the answer depends on evidence that this model "
-        f"considers {'impossible' if log_prob == -inf else 'nearly impossible'}."
+        f"{', '.join(bound.evidence_text.values())} has probability {shown}: the answer depends "
+        "on evidence that this model considers nearly impossible."
     )
     remark(note)
-    return (note,)
+    return question.note(note)
 
 
-def _add_interval(model: "LowRankPMF", bound: BoundQuery, answer: Answer, level: float) -> Answer:
+def _add_interval(model: "LowRankPMF", question: _Question, answer: Answer, level: float) -> Answer:
     """Add the credible interval over the posterior draws."""
+    bound = question.bound
     if answer.standard_error is not None:
         return answer  # estimated from samples, which would take as long again for every draw
     cells = prod(model.domain.shape[n] for n in bound.asked + bound.against + bound.by)
@@ -193,114 +204,52 @@ def _add_interval(model: "LowRankPMF", bound: BoundQuery, answer: Answer, level:
         return replace(answer, notes=(*answer.notes, note))
     values, totals = [], []
     for k in range(len(weights)):
-        known = _Known(stack.at(k))
+        draw = question._replace(mixture=stack.at(k))
         if answer.unit:
-            amount = _measure(bound, known, np.random.default_rng(0)).value
+            amount = _measure(draw, np.random.default_rng(0)).value
             values.append(np.array(amount / _SCALES[answer.unit]))
         else:
-            values.append(_value(model.domain, bound, _table(model.domain, bound, known)[0]))
-            totals.append(known.mixture.tabulate(bound.by))
+            values.append(draw.value(draw.table()[0]))
+            totals.append(draw.mixture.tabulate(bound.by))
     if bound.by and totals:
         # A column of the table is given its level, too: draws count by how probable that is.
         weights = weights.reshape((-1,) + (1,) * len(bound.by)) * np.stack(totals)
         weights = weights[(slice(None),) + (None,) * (values[0].ndim - len(bound.by))]
-    limits = _limits(model.domain, bound, answer)
-    found = credible_interval(np.stack(values), level, weights, cast(Any, answer.value), limits)
-    return replace(answer, interval=found)
-
-
-def _limits(domain: Domain, bound: BoundQuery, answer: Answer) -> tuple[float, float]:
-    """What no answer to a question is below or above."""
-    if answer.unit:
-        return 0.0, inf
-    if bound.query.verb == "P":
-        return 0.0, 1.0
-    numbers = domain[bound.asked[0]].numeric
-    return float(np.min(numbers)), float(np.max(numbers))
-
-
-def _value(domain: Domain, bound: BoundQuery, table: FloatArray) -> FloatArray:
-    """Return the probabilities or the means that answer a question, from a table of its own."""
-    if bound.query.verb == "P":
-        return np.minimum(table, 1.0, out=table)  # not above one by rounding
-    with np.errstate(invalid="ignore"):  # a level may be infinite, an undefined share is nan
-        numbers = domain[bound.asked[0]].numeric
-        return np.asarray(np.tensordot(numbers, table[: len(numbers)], 1))
-
-
-def _numbers(
-    domain: Domain, bound: BoundQuery, known: _Known, composition: Composition | None
-) -> Answer:
-    """Answer P and E; counts will be added if there is a composition."""
+    limits = (0.0, inf if answer.unit else 1.0)
     if bound.query.verb == "E":
-        check_numeric(domain, bound)
-    table, notes = _table(domain, bound, known)
-    has_value = _value_events(domain, bound)
-    if has_value and not table.ndim and composition is None:
-        share = float(known.mixture.prob(has_value))
-        notes += _note_applies(domain, has_value, share, float(table))
-    return answer_of_table(domain, bound, table, known.evidence, known.notes + notes)
+        numbers = model.domain[bound.asked[0]].numeric
+        limits = float(np.min(numbers)), float(np.max(numbers))
+    interval = credible_interval(np.stack(values), level, weights, cast(Any, answer.value), limits)
+    return replace(answer, interval=interval)
 
 
-def _value_events(domain: Domain, bound: BoundQuery) -> dict[int, FloatArray]:
-    """Which levels are values, for events on variables that may have none, and are not met then."""
-    return {
-        n: (np.arange(len(meets)) < len(meets) - 1).astype(np.float64)
-        for n, meets in bound.events.items()
-        if domain[n].empty is not None and not meets[-1]
-    }
-
-
-def _note_applies(
-    domain: Domain, has_value: Mapping[int, FloatArray], share: float, value: float
-) -> tuple[str, ...]:
-    """Say how probable events are among those who have a value, where others count as well."""
-    if not 0.0 < share < 1.0 - 1e-9 or value >= share * (1.0 - 1e-9):
-        return ()
-    whose = " and ".join(who_has(domain[n]) for n in has_value)
-    return (f"Among {whose} ({format_number(share)} of all): {format_number(value / share)}.",)
-
-
-def answer_of_table(
-    domain: Domain, bound: BoundQuery, table: FloatArray, evidence: float, notes: tuple[str, ...]
-) -> Answer:
-    """Answer P and E by the table of what is asked, which may be overwritten."""
+def _numbers(question: _Question, composition: Composition | None) -> Answer:
+    """Answer P and E; counts will be added if there is a composition."""
+    domain, bound = question.domain, question.bound
     axes = bound.asked + bound.by
     kind: Kind = "table" if axes else "probability"
     if bound.query.verb == "E":
         axes, kind = bound.by, "expectation"
-    value = _value(domain, bound, table)
-    found = value if axes else float(value)
-    return Answer(bound.query, kind, found, tuple(domain[n] for n in axes), evidence, notes=notes)
+        try:
+            _ = domain[bound.asked[0]].numeric
+        except (ValueError, OverflowError) as error:
+            raise bound.error(str(error), cast(Name, bound.query.asked[0]).at) from None
+    table, notes = question.table()
+    if not table.ndim and composition is None and (has_value := question.has_value):
+        share = float(question.mixture.prob(has_value))
+        notes += _note_applies(question, share, float(table))
+    array = question.value(table)  # may overwrite the table
+    value, variables = array if axes else float(array), tuple(domain[n] for n in axes)
+    evidence, notes = question.evidence, question.notes + notes
+    return Answer(bound.query, kind, value, variables, evidence, notes=notes)
 
 
-def check_numeric(domain: Domain, bound: BoundQuery) -> None:
-    """Raise an error, at its place, if the levels of the requested variable are not numbers."""
-    try:
-        _ = domain[bound.asked[0]].numeric
-    except (ValueError, OverflowError) as error:
-        raise bound.error(str(error), cast(Name, bound.query.asked[0]).at) from None
-
-
-def _table(domain: Domain, bound: BoundQuery, known: _Known) -> tuple[FloatArray, tuple[str, ...]]:
-    """P(asked, events | evidence, by), axes as asked and then by; undefined cells are nan."""
-    axes = bound.asked + bound.by
-    cells = prod(domain.shape[n] for n in axes)
-    if cells > tables.MAX_CELLS:
-        raise bound.error(
-            f"The table would have {format_count(cells)} cells, more than the limit of "
-            f"{tables.MAX_CELLS:,}: ask for fewer variables."
-        )
-    table = known.mixture.tabulate(axes, bound.events)
-    return _conditional(domain, bound, known, table) if bound.by else (table, ())
-
-
-def _conditional(
-    domain: Domain, bound: BoundQuery, known: _Known, table: FloatArray
-) -> tuple[FloatArray, tuple[str, ...]]:
-    """Divide a table by the probability of the combinations that it is tabulated by."""
-    total = known.mixture.tabulate(bound.by)
-    return divide_columns(table, total, [domain[n] for n in bound.by])
+def _note_applies(question: _Question, share: float, value: float) -> tuple[str, ...]:
+    """Say how probable events are among those who have a value, where others count as well."""
+    if not 0.0 < share < 1.0 - 1e-9 or value >= share * (1.0 - 1e-9):
+        return ()
+    whose = " and ".join(who_has(question.domain[n]) for n in question.has_value)
+    return (f"Among {whose} ({format_number(share)} of all): {format_number(value / share)}.",)
 
 
 def divide_columns(
@@ -333,63 +282,56 @@ def divide_columns(
     return table, (f"Undefined, shown as nan, because it is impossible here: {first}{others}.",)
 
 
-def _mode(model: "LowRankPMF", bound: BoundQuery, known: _Known) -> Answer:
-    _refuse_by(bound)
-    given = {model.domain.names[n]: likelihood for n, likelihood in bound.evidence.items()}
-    names = [model.domain.names[n] for n in bound.asked] or None
-    if names is None and len(given) == len(model.domain):
+def _mode(model: "LowRankPMF", question: _Question) -> Answer:
+    bound, given, names = _names(question)
+    if not names and len(given) == len(model.domain):
         raise bound.error("Every variable is given, so there is none left to ask about: name some.")
-    mode = model.mode(names, given)
-    return Answer(bound.query, "mode", mode, (), known.evidence, notes=known.notes)
+    mode = model.mode(names or None, given)
+    return Answer(bound.query, "mode", mode, (), question.evidence, notes=question.notes)
 
 
-def _records(
-    model: "LowRankPMF", bound: BoundQuery, known: _Known, random_state: RandomState
-) -> Answer:
-    _refuse_by(bound)
+def _records(model: "LowRankPMF", question: _Question, random_state: RandomState) -> Answer:
+    bound, given, names = _names(question)
     count = bound.query.count or 0
     most = tables.MAX_CELLS // len(model.domain)
     if count > most:
         raise bound.error(f"At most {plural(most, 'record')} of this model can be drawn at once.")
-    given = {model.domain.names[n]: likelihood for n, likelihood in bound.evidence.items()}
     records = model.sample(count, given, random_state)
-    if bound.asked:
-        records = records.project([model.domain.names[n] for n in bound.asked])
-    return Answer(bound.query, "records", records, (), known.evidence, notes=known.notes)
+    if names:
+        records = records.project(names)
+    return Answer(bound.query, "records", records, (), question.evidence, notes=question.notes)
 
 
-def _refuse_by(bound: BoundQuery) -> None:
+def _names(question: _Question) -> tuple[BoundQuery, dict[str, FloatArray], list[str]]:
+    """Return the question, its evidence by name, and the names asked for; tabulate by none."""
+    bound, names = question.bound, question.domain.names
     for item in bound.query.given:
         if isinstance(item, Name):
             raise bound.error(
                 f"{bound.query.verb} needs a value here: {item} = ... (P tabulates by it).", item.at
             )
+    given = {names[n]: likelihood for n, likelihood in bound.evidence.items()}
+    return bound, given, [names[n] for n in bound.asked]
 
 
-def _information(bound: BoundQuery, known: _Known, bits: bool, random_state: RandomState) -> Answer:
-    found = _measure(bound, known, np.random.default_rng(random_state))
+def _information(question: _Question, bits: bool, random_state: RandomState) -> Answer:
+    amount = _measure(question, np.random.default_rng(random_state))
     unit = "bits" if bits else "nats"
     scale = _SCALES[unit]
-    error = None if found.standard_error is None else found.standard_error / scale
-    notes = known.notes
+    error = None if amount.standard_error is None else amount.standard_error / scale
+    notes = question.notes
     if error is not None:
         notes += (
-            f"Estimated from {plural(found.draws, 'drawn record')}, because the table is too large "
-            f"to enumerate: standard error {error:.2g} {unit}.",
+            f"Estimated from {plural(amount.draws, 'drawn record')}, because the table is too "
+            f"large to enumerate: standard error {error:.2g} {unit}.",
         )
-    return Answer(
-        bound.query,
-        "entropy" if bound.query.verb == "H" else "information",
-        found.value / scale,
-        (),
-        known.evidence,
-        error,
-        unit,
-        notes,
-    )
+    query, value = question.bound.query, amount.value / scale
+    kind: Kind = "entropy" if query.verb == "H" else "information"
+    return Answer(query, kind, value, (), question.evidence, error, unit, notes)
 
 
-def _measure(bound: BoundQuery, known: _Known, rng: np.random.Generator) -> Nats:
+def _measure(question: _Question, rng: np.random.Generator) -> Nats:
+    bound, mixture = question.bound, question.mixture
     if bound.query.verb == "H":
-        return conditional_entropy(known.mixture, bound.asked, bound.by, rng)
-    return mutual_information(known.mixture, bound.asked, bound.against, bound.by, rng)
+        return conditional_entropy(mixture, bound.asked, bound.by, rng)
+    return mutual_information(mixture, bound.asked, bound.against, bound.by, rng)

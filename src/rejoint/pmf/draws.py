@@ -24,6 +24,7 @@ from rejoint.queries.mixture import (
     Mixture,
     blocks_among,
     have_same_layouts,
+    reorder_blocks,
     select_blocks,
     split_tables,
 )
@@ -284,29 +285,19 @@ class Draws(Sequence["LowRankPMF"]):
         if domain == self.domain:
             return self
         chosen = self.domain.indices(domain.names)
-        return self._take(domain, dict(zip(chosen, level_order(self.domain, domain), strict=True)))
+        return self.take(domain, dict(zip(chosen, level_order(self.domain, domain), strict=True)))
 
-    def project(self, names: str | Sequence[str]) -> "Draws":
-        """Return the draws of some variables, in the order asked."""
-        chosen = positions(self.domain, names)
-        orders = {n: np.arange(len(self.domain[n])) for n in chosen}
-        return self._take(Domain(tuple(self.domain[n] for n in chosen)), orders)
-
-    def _take(self, domain: Domain, orders: Mapping[int, NDArray[np.intp]]) -> "Draws":
-        """Some variables, their levels in some order."""
+    def take(self, domain: Domain, orders: Mapping[int, NDArray[np.intp]]) -> "Draws":
+        """Return the draws of some variables, their levels in some order."""
         starts = _starts(self.domain)
         rows = [np.zeros(1, dtype=np.intp), *(starts[n] + own for n, own in orders.items())]
-        levels = {n: np.arange(size) for n, size in enumerate(self.domain.shape)} | dict(orders)
-        blocks = [block.reorder(levels) for block in self._blocks]
-        return self._stack(domain, self.block[:, np.concatenate(rows)], blocks, orders)
+        blocks = reorder_blocks(self._blocks, orders)
+        return self._stack(domain, self.block[:, np.concatenate(rows)], blocks)
 
-    def _stack(
-        self, domain: Domain, rows: Numbers, blocks: Iterable[Block], kept: Iterable[int]
-    ) -> "Draws":
-        """Append what is left of the tables of blocks to weights and factors."""
-        left = select_blocks(blocks, list(kept))
-        block = np.concatenate([rows, *(own.table for own in left)], axis=1)
-        layouts = tuple(own.layout for own in left)
+    def _stack(self, domain: Domain, rows: Numbers, blocks: Sequence[Block]) -> "Draws":
+        """Append tables of blocks to weights and factors."""
+        block = np.concatenate([rows, *(own.table for own in blocks)], axis=1)
+        layouts = tuple(own.layout for own in blocks)
         return Draws(domain, block, self.model, self.weights, layouts)
 
     @property
@@ -393,7 +384,8 @@ class Draws(Sequence["LowRankPMF"]):
         weights, stack = self.given(likelihoods, rest)
         domain = Domain(tuple(self.domain[n] for n in rest))
         rows = np.concatenate([stack.weights[:, None], *(stack.factors[n] for n in rest)], axis=1)
-        return replace(self, weights=weights, block=rows)._stack(domain, rows, stack.blocks, rest)
+        own = replace(self, weights=weights, block=rows)
+        return own._stack(domain, rows, select_blocks(stack.blocks, rest))
 
     def interval(
         self,
@@ -455,7 +447,7 @@ class Draws(Sequence["LowRankPMF"]):
         stack = own.given({}, range(len(self.domain)))[1].at(0)
         stack = stack.take(stack.weights > 0.0)
         parts = [stack.factors[n] for n in range(len(self.domain))]
-        return self.model._trusted(stack.weights, parts, self.domain, blocks=stack.blocks)
+        return self.model._trusted(stack.weights, parts, self.domain, _blocks=stack.blocks)
 
     def __iter__(self) -> Iterator["LowRankPMF"]:
         return (self[k] for k in range(len(self)))
@@ -543,70 +535,3 @@ def _is_distribution(weights: FloatArray, size: int) -> bool:
     if weights.shape != (size,) or not np.isfinite(weights).all() or (weights < 0.0).any():
         return False
     return not size or abs(float(weights.sum()) - 1.0) <= _SUM_TOLERANCE[8]
-
-
-class Posterior:
-    """The posterior of a fit: a view of the draws and of the mean that its model carries.
-
-    Parameters
-    ----------
-    pmf : LowRankPMF
-        A model with draws.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> data = rj.datasets.asia().sample(500, random_state=0)
-    >>> posterior = rj.estimate(data, rank=2, solver="bayes", random_state=0).posterior
-    >>> low, high = posterior.interval(["lung"], given={"smoke": "yes"}, level=0.9)
-    >>> bool((low < high).all())
-    True
-    """
-
-    def __init__(self, pmf: "LowRankPMF") -> None:
-        self._pmf = pmf
-
-    @property
-    def draws(self) -> Draws:
-        """The draws, the same object as ``result.pmf.draws``.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> one = rj.LowRankPMF([1.0], [[[0.2], [0.8]]])
-        >>> len(Posterior(rj.LowRankPMF([1.0], [[[0.2], [0.8]]], draws=[one])).draws)
-        1
-        """
-        return self._pmf.draws
-
-    @property
-    def mean(self) -> "LowRankPMF":
-        """The posterior mean, which answers every question: ``result.pmf.mixture``.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> one = rj.LowRankPMF([1.0], [[[0.2], [0.8]]])
-        >>> Posterior(rj.LowRankPMF([1.0], [[[0.2], [0.8]]], draws=[one])).mean.rank
-        1
-        """
-        return self._pmf.mixture
-
-    def interval(
-        self, names: str | Sequence[str], given: Given = None, level: float = 0.9
-    ) -> Interval:
-        """Return credible bounds of a (conditional) table; see :meth:`LowRankPMF.interval`.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> two = [rj.LowRankPMF([1.0], [[[a], [1 - a]]]) for a in (0.2, 0.4)]
-        >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]], draws=two)
-        >>> low, high = Posterior(p).interval("x0", level=0.5)
-        >>> low.round(2), high.round(2)
-        (array([0.2, 0.6]), array([0.4, 0.8]))
-        """
-        return self._pmf.interval(names, given, level)
-
-    def __repr__(self) -> str:
-        return f"Posterior({self.draws!r})"

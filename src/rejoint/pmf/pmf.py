@@ -34,6 +34,7 @@ from rejoint.queries.mixture import (
     find_mode,
     have_same_layouts,
     join_blocks,
+    reorder_blocks,
     select_blocks,
     split_tables,
 )
@@ -157,51 +158,42 @@ class LowRankPMF:
         _check_shapes(w, matrices, domain)
         labels = [f"the factor of {cite(name)}" for name in domain.names]
         self._set(
-            _normalize(w[:, None], "weights")[:, 0],
-            map(_normalize, matrices, labels),
-            domain,
-            Draws.of(draws, domain, type(self)),
-            None if mixture is None else mixture.mixture.align(domain),
-            tuple(gaps),
-            tables,
-            counts,
-            check_blocks(blocks, matrices),
+            weights=_normalize(w[:, None], "weights")[:, 0],
+            factors=map(_normalize, matrices, labels),
+            domain=domain,
+            draws=Draws.of(draws, domain, type(self)),
+            _mixture=None if mixture is None else mixture.mixture.align(domain),
+            gaps=tuple(gaps),
+            tables=tables,
+            counts=counts,
+            _blocks=check_blocks(blocks, matrices),
         )
         if self.draws and mixture is None:
             object.__setattr__(self, "_mixture", self.draws.mean(self.representative))
 
     @classmethod
     def _trusted(
-        cls,
-        weights: FloatArray,
-        factors: Iterable[FloatArray],
-        domain: Domain,
-        draws: Draws | None = None,
-        mixture: "LowRankPMF | None" = None,
-        gaps: Iterable[TableGap] = (),
-        tables: GivenTables | None = None,
-        counts: Counts | None = None,
-        blocks: Iterable[Block] = (),
+        cls, weights: FloatArray, factors: Iterable[FloatArray], domain: Domain, **parts: Any
     ) -> Self:
         """Make a model of arrays that the package computed: they are neither checked nor copied."""
         self = object.__new__(cls)
-        draws = draws or Draws.of((), domain, cls)
-        parts = (draws, mixture, tuple(gaps), tables, counts, tuple(blocks))
-        self._set(weights, factors, domain, *parts)
+        empty = (Draws.of((), domain, cls), None, (), None, None, ())
+        others = dict(zip(_PARTS[3:], empty, strict=True)) | parts
+        self._set(weights=weights, factors=factors, domain=domain, **others)
         return self
 
-    def _set(self, weights: FloatArray, factors: Iterable[FloatArray], *others: Any) -> None:
-        """Set all attributes, in the order of the parameters; arrays become read-only."""
-        own, *parts = (np.ascontiguousarray(array) for array in (weights, *factors))
-        for array in (own, *parts):
+    def _set(self, **parts: Any) -> None:
+        """Set all attributes; arrays become read-only."""
+        arrays = [np.ascontiguousarray(x) for x in (parts["weights"], *parts["factors"])]
+        for array in arrays:
             array.flags.writeable = False
-        for name, value in zip(_PARTS, (own, tuple(parts), *others), strict=True):
-            object.__setattr__(self, name, value)
+        parts["weights"], parts["factors"] = arrays[0], tuple(arrays[1:])
+        for name in _PARTS:
+            object.__setattr__(self, name, parts[name])
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with some of its parts changed."""
-        parts = {name: getattr(self, name) for name in _PARTS} | changes
-        return self._trusted(*(parts[name] for name in _PARTS))
+        return self._trusted(**{name: getattr(self, name) for name in _PARTS} | changes)
 
     @property
     def _parts(self) -> Mixture:
@@ -243,7 +235,7 @@ class LowRankPMF:
         """
         if self._mixture is None and not self.draws:
             return self
-        return type(self)._trusted(self.weights, self.factors, self.domain, blocks=self._blocks)
+        return type(self)._trusted(self.weights, self.factors, self.domain, _blocks=self._blocks)
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
@@ -753,15 +745,11 @@ class LowRankPMF:
         ('smoke', 'lung')
         """
         chosen = positions(self.domain, names)
-        factors = [self.factors[n] for n in chosen]
         domain = Domain(tuple(self.domain[n] for n in chosen))
-        draws = self.draws.project(domain.names) if self.draws else None
-        mixture = None if self._mixture is None else self._mixture.project(domain.names)
         left_out = set(self.domain.names) - set(domain.names)
-        gaps = [gap for gap in self.gaps if left_out.isdisjoint(gap.names)]
-        parts = (draws, mixture, gaps, self.tables)
-        blocks = select_blocks(self._blocks, chosen)
-        return self._trusted(self.weights, factors, domain, *parts, blocks=blocks)
+        gaps = tuple(gap for gap in self.gaps if left_out.isdisjoint(gap.names))
+        orders = {n: np.arange(len(self.domain[n])) for n in chosen}
+        return self._take(domain, orders)._with(gaps=gaps, tables=self.tables)
 
     def condition(self, given: Given) -> Self:
         """Return the model of the variables that are not given, given the others.
@@ -787,7 +775,7 @@ class LowRankPMF:
         answer = answer._with(gaps=self.gaps, tables=tables)
         if self._mixture is None and not self.draws:
             return answer
-        draws = self.draws.condition(given) if self.draws else None
+        draws = self.draws.condition(given) if self.draws else answer.draws
         own = self._parts.given(known, rest)
         kept = self._rest(own, rest) if own.weights.any() else answer
         parts = {"draws": draws, "_mixture": answer, "gaps": self.gaps, "tables": tables}
@@ -799,7 +787,19 @@ class LowRankPMF:
         domain = Domain(tuple(self.domain[n] for n in rest))
         factors = [mixture.factors[n] for n in rest]
         blocks = select_blocks(mixture.blocks, rest)
-        return self._trusted(mixture.weights, factors, domain, blocks=blocks)
+        return self._trusted(mixture.weights, factors, domain, _blocks=blocks)
+
+    def _take(self, domain: Domain, orders: Mapping[int, NDArray[np.intp]]) -> Self:
+        """The model of some variables, their levels in some order."""
+        factors = [self.factors[n][order] for n, order in orders.items()]
+        return self._trusted(
+            self.weights,
+            factors,
+            domain,
+            draws=self.draws.take(domain, orders),
+            _mixture=None if self._mixture is None else self._mixture._take(domain, orders),
+            _blocks=reorder_blocks(self._blocks, orders),
+        )
 
     def align(self, domain: Domain) -> Self:
         """Return the model with variables and levels in the order of another domain.
@@ -813,14 +813,9 @@ class LowRankPMF:
         """
         if domain == self.domain:
             return self
-        levels = level_order(self.domain, domain)
-        chosen = self.domain.indices(domain.names)
-        orders = dict(zip(chosen, levels, strict=True))
-        factors = [self.factors[n][order] for n, order in orders.items()]
-        mixture = None if self._mixture is None else self._mixture.align(domain)
-        parts = (self.draws.align(domain), mixture, self.gaps, self.tables)
-        blocks = select_blocks([block.reorder(orders) for block in self._blocks], chosen)
-        return self._trusted(self.weights, factors, domain, *parts, blocks=blocks)
+        levels = level_order(self.domain, domain)  # raises an error where the domains differ
+        orders = dict(zip(self.domain.indices(domain.names), levels, strict=True))
+        return self._take(domain, orders)._with(gaps=self.gaps, tables=self.tables)
 
     def with_tables(
         self, tables: "Marginals | GivenTables | None", identified: str | None = None
@@ -923,7 +918,7 @@ class LowRankPMF:
         weights = np.concatenate([s * m.weights for s, m in zip(shares, models, strict=True)])
         factors = [np.hstack(parts) for parts in zip(*(m.factors for m in models), strict=True)]
         blocks = join_blocks([model._parts for model in models])
-        return cls._trusted(weights, factors, models[0].domain, blocks=blocks)
+        return cls._trusted(weights, factors, models[0].domain, _blocks=blocks)
 
     def reduce(
         self,

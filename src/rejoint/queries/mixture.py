@@ -15,7 +15,7 @@ the factors and the tables of the blocks that it touches.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import log, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,15 +207,19 @@ class Block:
 def select_blocks(blocks: Iterable[Block], kept: Sequence[int]) -> tuple[Block, ...]:
     """Keep some variables of blocks, in the order given."""
     places = {n: k for k, n in enumerate(kept)}
-    found = (block.select(places) for block in blocks)
-    return tuple(block for block in found if block is not None)
+    return tuple(own for block in blocks if (own := block.select(places)) is not None)
+
+
+def reorder_blocks(blocks: Iterable[Block], orders: Mapping[int, IntArray]) -> tuple[Block, ...]:
+    """Keep some variables of blocks, their levels in some order."""
+    levels = dict(enumerate(orders.values()))
+    return tuple(block.reorder(levels) for block in select_blocks(blocks, list(orders)))
 
 
 def blocks_among(blocks: Iterable[Block], used: Iterable[int]) -> tuple[Block, ...]:
     """Blocks of two or more of some variables, of these alone; one by itself has its factor."""
     places = {n: n for n in used}
-    found = (block.select(places) for block in blocks)
-    return tuple(block for block in found if block is not None)
+    return tuple(own for block in blocks if (own := block.select(places)) is not None)
 
 
 def split_tables(layouts: Sequence[BlockLayout], rows: FloatArray) -> tuple[Block, ...]:
@@ -250,30 +254,27 @@ class Mixture(NamedTuple):
         """A mixture without blocks."""
         return cls(model.weights, dict(enumerate(model.parts)))
 
+    def _terms(self, vectors: Likelihoods) -> Iterator[FloatArray]:
+        """Yield the probability of evidence within each class, by blocks that hold some of it."""
+        alone = set(vectors)
+        for block in blocks_among(self.blocks, vectors):
+            alone -= set(block.members)
+            yield block.given(self.factors, vectors)[0]
+        for n in vectors:
+            if n in alone:
+                yield vectors[n] @ self.factors[n]
+
     def likelihood(self, vectors: Likelihoods) -> FloatArray:
         """Probability of evidence within each class, (..., F)."""
-        total, alone = np.ones_like(self.weights), dict(vectors)
-        for block in blocks_among(self.blocks, vectors):
-            total = total * block.given(self.factors, vectors)[0]
-            alone = {n: vector for n, vector in alone.items() if n not in block.members}
-        for n, vector in alone.items():
-            total = total * (vector @ self.factors[n])
-        return total
+        return prod(self._terms(vectors), start=np.ones_like(self.weights))
 
     def log_weights(self, vectors: Likelihoods) -> FloatArray:
         """Logarithm of ``P(class f, evidence)``, (..., F); -inf where a class excludes it."""
-        scaled = {n: vector / (vector.max() or 1.0) for n, vector in vectors.items()}
+        peaks = {n: vector.max() or 1.0 for n, vector in vectors.items()}
+        scaled = {n: vector / peaks[n] for n, vector in vectors.items()}
         with np.errstate(divide="ignore"):
-            total = np.log(self.weights)
-            inside = set[int]()
-            for block in blocks_among(self.blocks, scaled):
-                inside |= set(block.members)
-                total = total + np.log(block.given(self.factors, scaled)[0])
-            for n, vector in scaled.items():
-                total = total + np.log(vectors[n].max())
-                if n not in inside:
-                    total = total + np.log(vector @ self.factors[n])
-        return np.asarray(total)
+            logs = np.log(self.weights) + sum(map(np.log, self._terms(scaled)), start=0.0)
+            return np.asarray(logs + sum(map(log, peaks.values())))
 
     def given(
         self,

@@ -13,7 +13,6 @@ from rejoint.messages import Message, join_messages
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.ask import RandomState
 from rejoint.pmf.counts import Counts
-from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.search import best_run, is_interrupted
 from rejoint.solver.solver import Record, Run, Stop
@@ -248,8 +247,10 @@ class FitResult:
         return self.counts.without_records()
 
     @property
-    def posterior(self) -> Posterior | None:
-        """Posterior draws and mean of ``pmf``; None unless the fit was by Bayes.
+    def posterior(self) -> LowRankPMF | None:
+        """The model ``pmf`` where it has posterior draws; None unless the fit was by Bayes.
+
+        Its draws are ``draws``, their mean is ``mixture``, and ``interval`` gives bounds.
 
         Examples
         --------
@@ -258,7 +259,7 @@ class FitResult:
         >>> rj.factorize(tables, rank=2, random_state=0).posterior is None
         True
         """
-        return Posterior(self.pmf) if self.pmf.draws else None
+        return self.pmf if self.pmf.draws else None
 
     @property
     def interrupted(self) -> bool:
