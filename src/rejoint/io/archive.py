@@ -158,7 +158,7 @@ class TextTree:
 
     def __init__(self, meta: Any) -> None:
         self.meta = meta
-        self._arrays = dict_of(_PLAIN_ARRAY)(meta["arrays"], "'arrays' of it")
+        self._arrays = dict_of(_PLAIN_ARRAY)(meta.get("arrays"), "'arrays' of it")
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays

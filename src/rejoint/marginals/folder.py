@@ -100,7 +100,7 @@ def _write(store: "Marginals", folder: Path) -> list[str]:
         content = written.getvalue().encode()
         plain = re.sub(r"[^\w.+-]+", "_", "__".join(names))[:80]
         files.append(f"{i:0{digits}d}_{plain}-{_digest(content)}.csv")
-        with atomic_file(folder / files[-1], alone=False) as out:
+        with atomic_file(folder / files[-1]) as out:
             out.write(content)
     tables, arrays = tables_to_plain(to_saved(store), store.domain)
     if UNKNOWN in arrays:
