@@ -14,8 +14,8 @@ polynomials         elementary symmetric polynomials: sums over all tables, none
 
 A file holds the public function, which checks its arguments, and its NumPy twin (``numpy_...``).
 The compiled module is used where it was built; ``REJOINT_KERNELS=numpy`` in the environment
-selects the twins, and ``backend`` says which of the two runs. Both give the same numbers: tests
-compare them.
+selects the twins, and ``backend`` says which of the two runs. Both give the same numbers, and draws
+of the same distribution: tests compare them.
 """
 
 from rejoint.kernels.backend import available_threads, backend
