@@ -21,13 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
-from rejoint import kernels
 from rejoint.factorization import Admm
 from rejoint.factorization.loss import SQUARES
 from rejoint.factorization.problem import gram_stack
-from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, symmetric_total
+from rejoint.kernels import SparseCodes
 from rejoint.model import Layout, Model
 from rejoint.solver.run import run
+
+from .polynomials import Polynomials, SparseColumns, symmetric_total
 
 FloatArray = NDArray[np.float64]
 
@@ -72,7 +73,6 @@ class RecordTables:
     cells: SparseCodes
     weight: FloatArray
     order: int
-    threads: int
     kept: dict[bytes, tuple[FloatArray, FloatArray]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -87,7 +87,7 @@ class RecordTables:
         held = np.array([comb(int(k), order) for k in range(len(cells.levels) + 1)], dtype=float)
         mean = float(weight @ held[cells.counts]) / comb(len(cells.levels), order)
         used = np.flatnonzero(cells.counts >= order)
-        return cls(cells[used], weight[used] / mean, order, kernels.available_threads())
+        return cls(cells[used], weight[used] / mean, order)
 
     @cached_property
     def layout(self) -> Layout:
@@ -128,9 +128,9 @@ class RecordTables:
         if key not in self.kept:
             while len(self.kept) > 1:
                 self.kept.pop(next(iter(self.kept)))
-            v = symmetric_total(self.cells, self.weight, factors, self.order, self.threads)
+            v = symmetric_total(self.cells, self.weight, factors, self.order)
             patterns, mass = self.patterns
-            flat = symmetric_total(patterns, mass, self.products(factors), self.order, self.threads)
+            flat = symmetric_total(patterns, mass, self.products(factors), self.order)
             self.kept[key] = square(flat, factors.shape[1]), v
         return self.kept[key]
 
@@ -159,10 +159,11 @@ class RecordVisit:
                 f"Rank {rank} needs more than {MOST_BYTES / 2**30:g} GB: take fewer records."
             )
         self.problem, self.factors = problem, factors
-        options = (problem.order, problem.threads)
-        self.values = Polynomials(problem.cells, problem.columns, problem.weight, factors, *options)
+        self.values = Polynomials(
+            problem.cells, problem.columns, problem.weight, factors, problem.order
+        )
         self.grams = Polynomials(
-            patterns, problem.pattern_columns, mass, problem.products(factors), *options
+            patterns, problem.pattern_columns, mass, problem.products(factors), problem.order
         )
 
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:

@@ -370,13 +370,16 @@ def test_large_tables_are_kept_by_name_only(tables, monkeypatch, tmp_path):
         assert "without a range" in str(each.ask("P(Age | Pass)"))
 
 
-def altered(change):
-    """The text of a saved model after a change of its tables."""
+def altered(change, part="tables"):
+    """The text of a saved model after a change of its tables, or of an array of theirs."""
 
     def write(path):
         rich().save(path)
         plain = json.loads(path.read_text(encoding="utf-8"))
-        change(plain["tables"])
+        change(plain[part])
+        for array in plain["arrays"].values():
+            if isinstance(array, dict) and isinstance(array.get("values"), list):
+                array["shape"] = [*np.shape(array["values"])]
         path.write_text(json.dumps(plain), encoding="utf-8")
 
     return write
@@ -390,7 +393,7 @@ STRANGE = [None, True, -1, 0, 10**400, "", "x", [], {}, [[]], [None], [10**400],
     "key",
     [
         *("domain", "subsets", "identified", "evidence", "weight", "counted", "rounding", "noisy"),
-        *("sums", "moments", "table_cells", "unknown_cells"),
+        *("sums", "moments"),
     ],
 )
 def test_altered_tables_load_or_are_refused_in_words(tmp_path, key, value):
@@ -408,10 +411,7 @@ def test_altered_tables_load_or_are_refused_in_words(tmp_path, key, value):
     ("change", "words"),
     [
         (lambda t: t["subsets"][0].reverse(), "item 1 of 'subsets' .* no increasing positions"),
-        (lambda t: t["table_cells"].append(1.0), "cells, not"),
         (lambda t: t["sums"][0][0].append(7), "cells that are known"),
-        (lambda t: t["unknown_cells"][0].reverse(), "not increasing positions"),
-        (lambda t: t["unknown_cells"].__setitem__(2, [1.0, 0.5]), "above the upper"),
         (lambda t: t["evidence"][0].__setitem__(1, [0, 0]), "not a likelihood"),
         (lambda t: t["moments"][0]["vectors"].pop(), "one vector for each"),
         (lambda t: t.update(noisy=1), "'noisy' of its tables is 1, expected true or false"),
@@ -419,6 +419,32 @@ def test_altered_tables_load_or_are_refused_in_words(tmp_path, key, value):
 )
 def test_refusals_say_what_is_wrong(tmp_path, change, words):
     altered(change)(tmp_path / "model.json")
+    with pytest.raises(ValueError, match=words):
+        rj.load(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=[repr(x)[:12] for x in STRANGE])
+@pytest.mark.parametrize("name", ["table_cells", "unknown_cells"])
+def test_altered_cells_are_refused_in_words(tmp_path, name, value):
+    altered(lambda arrays: arrays.update({name: value}), "arrays")(tmp_path / "a.json")
+    with pytest.raises(ValueError, match="truncated or corrupt"):
+        rj.load(tmp_path / "a.json")
+    altered(lambda arrays: arrays[name].update(values=value), "arrays")(tmp_path / "a.json")
+    with pytest.raises(ValueError, match="truncated or corrupt"):
+        rj.load(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda a: a["table_cells"]["values"].append(1.0), "cells, not"),
+        (lambda a: a["unknown_cells"]["values"][0].reverse(), "not increasing positions"),
+        (lambda a: a["unknown_cells"]["values"].__setitem__(2, [1.0, 0.5]), "above the upper"),
+        (lambda a: a["unknown_cells"]["values"].pop(), "not three rows of numbers"),
+    ],
+)
+def test_refusals_of_cells_say_what_is_wrong(tmp_path, change, words):
+    altered(change, "arrays")(tmp_path / "model.json")
     with pytest.raises(ValueError, match=words):
         rj.load(tmp_path / "model.json")
 

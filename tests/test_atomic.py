@@ -1,4 +1,4 @@
-"""One writer: files and folders whole or not at all, and nothing left behind."""
+"""One writer: files and folders whole or not at all."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import rejoint as rj
 from rejoint.cli import main
-from rejoint.io.atomic import atomic_file, atomic_folder, remove_orphans, scratch_folder
+from rejoint.io.atomic import atomic_file, atomic_folder
 from rejoint.marginals.folder import MANIFEST
 
 
@@ -55,17 +55,6 @@ def test_mode_of_a_replaced_file_is_kept(tmp_path):
         path.chmod(mode)
         pmf.save(path)
         assert stat.S_IMODE(path.stat().st_mode) == mode
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
-def test_owner_of_a_replaced_file_is_kept(tmp_path):
-    path = tmp_path / "a.txt"
-    write(path, "old")
-    os.chown(path, 1234, 2345)
-    path.chmod(0o640)
-    write(path, "new")
-    found = path.stat()
-    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (1234, 2345, 0o640)
 
 
 def test_links_are_followed(tmp_path):
@@ -143,38 +132,6 @@ def test_a_full_stdout_is_named(tmp_path):
 needs_locks = pytest.mark.skipif(os.name == "nt", reason="files are locked by flock")
 
 
-@needs_locks
-def test_orphans_are_removed_and_files_in_use_are_not(tmp_path):
-    (tmp_path / ".a.txt.0123abcd.rejoint-tmp").write_text("half of i")
-    folder = tmp_path / ".tables.89abcdef.rejoint-tmp"
-    folder.mkdir()
-    (folder / "0_a.csv").write_text("half of i")
-    own = tmp_path / ".mine.tmp"
-    own.write_text("not of this package")
-    with atomic_file(tmp_path / "b.txt") as file:
-        file.write(b"all of it")
-        write(tmp_path / "a.txt", "whole")
-        remove_orphans(tmp_path)
-        assert len(list(tmp_path.glob(".b.txt.*"))) == 1
-    assert sorted(os.listdir(tmp_path)) == [".mine.tmp", "a.txt", "b.txt"]
-
-
-@needs_locks
-def test_scratch_folders_of_killed_processes_are_removed(tmp_path, monkeypatch):
-    code = (
-        "import os, signal\nfrom rejoint.io.atomic import scratch_folder\n"
-        "with scratch_folder() as folder:\n"
-        "    (folder / 'codes.bin').write_bytes(b'x')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    env = {**os.environ, "TMPDIR": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], env=env)
-    assert len(os.listdir(tmp_path)) == 1
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with scratch_folder() as folder:
-        assert os.listdir(tmp_path) == [folder.name]
-    assert os.listdir(tmp_path) == []
-
-
 def test_tables_keep_the_files_of_others(tmp_path):
     target = tmp_path / "tables"
     pairs(0).write(target)
@@ -226,7 +183,7 @@ import os, random, signal, sys, time
 sys.path.insert(0, os.path.dirname(sys.argv[1]))
 from test_atomic import WRITERS
 folder, kills = sys.argv[2], int(sys.argv[3])
-rng, orphans = random.Random(0), 0
+rng = random.Random(0)
 for name, (write, check) in WRITERS.items():
     write(folder, 0)
     for kill in range(kills):
@@ -238,13 +195,10 @@ for name, (write, check) in WRITERS.items():
         time.sleep(rng.uniform(0.0005, 0.03))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        orphans += any(name.startswith(".") for name in os.listdir(folder))
         check(folder)
     write(folder, 0)
     check(folder)
-    left = [name for name in os.listdir(folder) if name.startswith(".")]
-    assert not left, (name, left)
-print(orphans)
+print(sum(name.startswith(".rejoint-") for name in os.listdir(folder)))
 """
 
 
@@ -335,7 +289,7 @@ WRITERS = {
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
-def test_kills_leave_whole_files_and_no_orphans(tmp_path):
+def test_kills_leave_whole_files(tmp_path):
     """``REJOINT_KILLS=150 pytest -k kills`` kills each of the seven writers 150 times."""
     kills = os.environ.get("REJOINT_KILLS", "6")
     words = [sys.executable, "-c", KILLS, __file__, str(tmp_path), kills]

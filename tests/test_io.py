@@ -12,7 +12,18 @@ import pytest
 import rejoint as rj
 from rejoint import io
 from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
-from rejoint.io.archive import ArchiveError, read_archive, write_archive
+from rejoint.io.archive import ArchiveError, lists_of, read_archive, write_archive
+from rejoint.io.model_file import SavedEstimator
+
+FORMS = pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+
+
+def skip_bytes(name, member):
+    """Text has no members that are bytes, nor floats that JSON has no word for."""
+    if name == "model.json" and (
+        isinstance(member, bytes) or (isinstance(member, np.ndarray) and np.isnan(member).any())
+    ):
+        pytest.skip("archives alone")
 
 
 def mixed_labels():
@@ -55,7 +66,7 @@ def test_plain_numpy_reads_the_file(tmp_path):
     with np.load(path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["weights"], pmf.weights)
         np.testing.assert_array_equal(file["factors"], np.vstack(pmf.factors))
-        assert json.loads(file["meta.json"])["schema"] == 2
+        assert json.loads(file["meta.json"])["schema"] == io.SCHEMA
 
 
 def test_equal_models_are_equal_bytes(tmp_path):
@@ -151,15 +162,57 @@ def test_json_comes_back_bit_by_bit_and_is_plain(tmp_path):
     plain = json.loads(path.read_text(encoding="utf-8"))
     assert plain["format"] == "rejoint.LowRankPMF"
     # Anybody can compute a probability from it: a sum over classes of products.
+    weights, rows = (plain["arrays"][name]["values"] for name in ("weights", "factors"))
+    starts = np.cumsum([0, *pmf.domain.shape[:-1]])
     cell = sum(
-        weight * np.prod([factor[1][f] for factor in plain["factors"]])
-        for f, weight in enumerate(plain["weights"])
+        weight * np.prod([rows[start + 1][f] for start in starts])
+        for f, weight in enumerate(weights)
     )
     levels = {v.name: v.levels[1] for v in pmf.domain}
     assert pmf.prob(levels) == pytest.approx(cell, rel=1e-12)  # the same sum, in another order
 
 
-@pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+def test_both_forms_are_one_tree(tmp_path):
+    """Whatever a file has, text is the JSON of the archive and its arrays as lists."""
+    pmf = drawn_pmf(mixed_labels())
+    shape = (4, 3, 3, 2, 2)
+    cells = {tuple(pmf.domain.names): np.ones(shape), ("whole",): [48.0, np.nan, 48.0]}
+    tables = rj.Marginals.from_tables(cells, domain=pmf.domain, suppressed=(1, np.inf))
+    saved = pmf.with_tables(tables).to_saved({"source": "here"})
+    ensemble = saved_classifier().ensemble
+    arrays = {"codes": np.arange(6, dtype="i1").reshape(2, 3), "none": np.empty((0, 2), "f4")}
+    estimator = SavedEstimator("other", {"a": [1]}, arrays | {"flag": np.array([True])})
+    saved = saved._replace(ensemble=ensemble, estimator=estimator, draw_weights=np.arange(12) / 66)
+    for name in ("a.rejoint", "a.json"):
+        io.write_model(tmp_path / name, saved)
+    plain = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    lists = plain.pop("arrays")
+    with np.load(tmp_path / "a.rejoint") as file:
+        assert json.loads(file["meta.json"]) == plain
+        assert {*file.files} == {"meta.json", *lists}
+        for name, of_text in lists.items():
+            assert (of_text["type"], of_text["shape"]) == (
+                file[name].dtype.str,
+                [*file[name].shape],
+            )
+    for name in ("a.rejoint", "a.json"):
+        back = io.read_saved(tmp_path / name)
+        io.write_model(tmp_path / "again.rejoint", back)
+        assert (tmp_path / "again.rejoint").read_bytes() == (tmp_path / "a.rejoint").read_bytes()
+        for key, array in estimator.arrays.items():
+            found = back.estimator.arrays[key]
+            assert (found.dtype, found.shape) == (array.dtype, array.shape)
+            np.testing.assert_array_equal(found, array)
+
+
+def test_text_of_an_earlier_schema_is_refused_by_its_version(tmp_path):
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps({**plain_model(tmp_path), "schema": 4}))
+    with pytest.raises(ValueError, match="is text of schema version 4; this rejoint reads text"):
+        rj.load(path)
+
+
+@FORMS
 def test_notes_are_kept(tmp_path, name):
     pmf = random_pmf(mixed_labels(), rank=2)
     notes = {"class_names": ["old", "younger"], "records": 1200, "choice": {"why": "BIC"}}
@@ -181,24 +234,48 @@ def plain_model(tmp_path):
     ("change", "words"),
     [
         ({"format": "other"}, "holds 'other', not a rejoint.LowRankPMF"),
-        ({"schema": 5}, "schema version 5; this rejoint reads versions up to 4: update rejoint"),
+        ({"schema": 6}, "schema version 6; this rejoint reads versions up to 5: update rejoint"),
         ({"schema": "1"}, "truncated or corrupt .its schema version is .1., expected a whole"),
         ({"notes": []}, "its notes are not an object"),
         ({"domain": None}, "its domain cannot be read"),
         ({"domain": {"variables": ["a"]}}, "its domain cannot be read"),
         ({"domain": {"variables": [{"name": "a", "kind": "x", "levels": [[]]}]}}, "domain cannot"),
-        ({"weights": None}, "'weights' of it is null, expected a list"),
-        ({"weights": [0.5, "0.5"]}, "weights is not a list of numbers"),
-        ({"weights": [0.5, 10**400]}, "weights is not a list of numbers"),
-        ({"weights": [0.9, 0.9]}, "the weights sum to 1.8"),
-        ({"factors": []}, "5 variables but 0 factors"),
-        ({"factors": [[[0.5]]] * 5}, r"factor of 'text' has shape \(1, 1\)"),
-        ({"factors": [[[0.5], [1, 2]]] * 5}, "factor of 'text'"),
+        ({"arrays": None}, "'arrays' of it is null, expected an object"),
+        ({"arrays": {}}, "it has no array 'weights'"),
+        ({"arrays": {"weights": []}}, r"'weights' of 'arrays' of it is \[\], expected an object"),
     ],
 )
 def test_what_json_holds_is_checked(tmp_path, change, words):
     path = tmp_path / "model.json"
     path.write_text(json.dumps({**plain_model(tmp_path), **change}))
+    with pytest.raises(ValueError, match=words):
+        rj.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"values": None}, "'weights' does not have the size that it claims"),
+        ({"values": [0.5, "0.5"]}, "array 'weights' is not of numbers of type <f8"),
+        ({"values": [0.5, 10**400]}, "array 'weights'"),
+        ({"values": [True, False]}, "array 'weights' is not of numbers of type <f8"),
+        ({"values": [0.5, [0.5]]}, "array 'weights': "),
+        ({"values": [0.5, {}]}, "array 'weights' is not of numbers of type <f8"),
+        ({"values": [0.5, None]}, "weights holds inf"),
+        ({"values": [0.9, 0.9]}, "the weights sum to 1.8"),
+        ({"values": []}, "'weights' does not have the size that it claims"),
+        ({"shape": [3]}, "'weights' does not have the size that it claims"),
+        ({"shape": [-1]}, "is -1, expected a whole number of at least 0"),
+        ({"type": "<f4"}, "'weights' is '<f4', not '<f8'"),
+        ({"type": "<i2"}, "'weights' is '<i2', not '<f8'"),
+        ({"type": 3}, "'type' of 'weights' of 'arrays' of it is 3, expected text"),
+    ],
+)
+def test_arrays_in_json_are_checked(tmp_path, change, words):
+    path = tmp_path / "model.json"
+    plain = plain_model(tmp_path)
+    plain["arrays"]["weights"] |= change
+    path.write_text(json.dumps(plain))
     with pytest.raises(ValueError, match=words):
         rj.load(path)
 
@@ -269,7 +346,7 @@ def drawn_pmf(domain, rank=3, count=12):
     return rj.LowRankPMF(pmf.weights, pmf.factors, domain, draws)
 
 
-@pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+@FORMS
 def test_draws_come_back_bit_by_bit(tmp_path, name):
     pmf = drawn_pmf(mixed_labels())
     pmf.save(tmp_path / name)
@@ -290,7 +367,7 @@ def test_draws_come_back_bit_by_bit(tmp_path, name):
     np.testing.assert_array_equal(bare.marginal("text"), pmf.marginal("text"))
 
 
-@pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+@FORMS
 def test_weights_of_draws_come_back_bit_by_bit(tmp_path, name):
     pmf = drawn_pmf(mixed_labels()).condition({"truth": True})
     assert np.ptp(pmf.draws.weights) > 0
@@ -340,18 +417,20 @@ def test_a_file_of_the_first_schema_answers_by_the_mean_of_its_draws(tmp_path):
     assert near < far
 
 
+@FORMS
 @pytest.mark.parametrize(
     ("mixture", "words"),
     [
-        (np.ones((5, 2)), r"levels but a mixture of shape \(5, 2\)"),
-        (np.ones(15), r"levels but a mixture of shape \(15,\)"),
+        (np.ones((5, 2)), r"levels but mixture of shape \(5, 2\)"),
+        (np.ones(15), r"levels but mixture of shape \(15,\)"),
         (np.full((15, 2), np.nan), "weights holds nan"),
         (np.ones((15, 2)), "the weights sum to 2"),
-        (np.ones((15, 2), dtype=np.float32), "'mixture' is '<f4', not '<f8' in C order"),
+        (np.ones((15, 2), dtype=np.float32), "'mixture' is '<f4', not '<f8'"),
     ],
 )
-def test_mixtures_are_checked(tmp_path, mixture, words):
-    path = tmp_path / "model.rejoint"
+def test_mixtures_are_checked(tmp_path, name, mixture, words):
+    skip_bytes(name, mixture)
+    path = tmp_path / name
     drawn_pmf(mixed_labels()).save(path)
     rewrite(path, mixture=mixture)
     with pytest.raises(ValueError, match=words):
@@ -370,18 +449,20 @@ def test_draws_in_double_precision_must_sum_to_one(tmp_path):
         rj.load(path)
 
 
+@FORMS
 @pytest.mark.parametrize(
     "weights", [np.ones(11) / 11, np.full(12, np.nan), np.full(12, 1.0), np.linspace(-1, 1, 12)]
 )
-def test_weights_of_draws_are_checked(tmp_path, weights):
-    path = tmp_path / "model.rejoint"
+def test_weights_of_draws_are_checked(tmp_path, name, weights):
+    skip_bytes(name, weights)
+    path = tmp_path / name
     drawn_pmf(mixed_labels()).condition({"truth": True}).save(path)
     rewrite(path, draw_weights=weights)
     with pytest.raises(ValueError, match="Weights of 12 posterior draws must be as many numbers"):
         rj.load(path)
 
 
-@pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+@FORMS
 @pytest.mark.parametrize("room", [0, 100, 2000])
 def test_a_full_disk_leaves_no_half_file(tmp_path, monkeypatch, name, room):
     """Writing fails after some bytes, as on a disk that is full."""
@@ -417,7 +498,19 @@ def test_a_full_disk_leaves_no_half_file(tmp_path, monkeypatch, name, room):
 
 
 def rewrite(path, **members):
-    """Replace members of the archive: a dict is JSON, an array an array, None removes."""
+    """Replace members of a file: a dict is JSON, an array an array, None removes."""
+    if path.suffix == ".json":
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain |= members.pop("meta", {})
+        plain["arrays"] |= {
+            name: array
+            if array is None
+            else {"type": array.dtype.str, "shape": array.shape, "values": lists_of(array)}
+            for name, array in members.items()
+        }
+        arrays = {name: array for name, array in plain["arrays"].items() if array is not None}
+        path.write_text(json.dumps(plain | {"arrays": arrays}))
+        return
     with zipfile.ZipFile(path) as archive:
         old = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w") as archive:
@@ -435,7 +528,7 @@ def rewrite(path, **members):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"meta": {"schema": 5}}, "schema version 5; this rejoint reads versions up to 4: update"),
+        ({"meta": {"schema": 6}}, "schema version 6; this rejoint reads versions up to 5: update"),
         ({"meta": {"format": "other"}}, "holds 'other', not a rejoint.LowRankPMF"),
         ({"meta": {"domain": {}}}, r"truncated or corrupt \(its domain cannot be read"),
         ({"meta": b"{"}, "no readable meta.json"),
@@ -448,7 +541,7 @@ def rewrite(path, **members):
         ({"weights": b"\x93NUMPY\x01\x00\x50\x00" + b"(" * 80}, "truncated or corrupt"),
         ({"weights": None}, r"truncated or corrupt \(it has no array 'weights'\)"),
         ({"factors": np.ones((2, 2))}, r"levels but factors of shape \(2, 2\)"),
-        ({"weights": np.ones(3, dtype=np.float32)}, "'weights' is '<f4', not '<f8' in C order"),
+        ({"weights": np.ones(3, dtype=np.float32)}, "'weights' is '<f4', not '<f8'"),
         ({"weights": np.array(["x", None], dtype=object)}, r"'weights' is '\|O', not '<f8'"),
     ],
 )
@@ -482,7 +575,7 @@ WRONG_ENSEMBLES = [
     ({"missing_limits": [2]}, "is 2, expected a number from 0 to 1"),
     ({"missing_limits": [0.5, 0.5]}, "'missing_limits' of its ensemble do not rise"),
     ({"missing_limits": [0.5, 0.6]}, "the weights of its ensemble are not 4 rows of shares"),
-    ({"weights": None}, "the weights of its ensemble is not rows of numbers"),
+    ({"weights": None}, "the weights of its ensemble are not 3 rows"),
     ({"weights": [[1.0]]}, "the weights of its ensemble are not 3 rows"),
     ({"weights": [[1.0], [-1.0], [1.0]]}, "the weights of its ensemble are not 3 rows of shares"),
     ({"weights": [[1.0], [0.5], [1.0]]}, "the weights of its ensemble do not sum to one"),
@@ -492,49 +585,24 @@ WRONG_ENSEMBLES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        *WRONG_ENSEMBLES,
-        ({"members": None}, "'members' of its ensemble is null, expected a list"),
-        ({"members": [1]}, "item 1 of 'members' of its ensemble is 1, expected an object"),
-        ({"members": []}, "the weights of its ensemble are not of 0 members"),
-        ({"members": [{}]}, "it has no 'weights'"),
-        ({"members": [{"weights": [1.0], "factors": []}]}, "5 variables but 0 factors"),
-    ],
-)
-def test_an_ensemble_in_json_is_checked(tmp_path, change, words):
-    path = tmp_path / "model.json"
-    rj.io.write_model(path, saved_classifier())
-    plain = json.loads(path.read_text(encoding="utf-8"))
-    plain["ensemble"] = plain["ensemble"] | change if isinstance(change, dict) else change
-    path.write_text(json.dumps(plain))
-    with pytest.raises(ValueError, match=f"truncated or corrupt .*{words}"):
-        rj.load(path)
-
-
-def test_numbers_of_members_are_checked(tmp_path):
-    path = tmp_path / "model.json"
-    rj.io.write_model(path, saved_classifier())
-    plain = json.loads(path.read_text(encoding="utf-8"))
-    plain["ensemble"]["members"][0]["weights"][0] += 0.1
-    path.write_text(json.dumps(plain))
-    with pytest.raises(ValueError, match=r"the weights sum to 1\.1"):
-        rj.load(path)
-
-
+@FORMS
 @pytest.mark.parametrize(("change", "words"), WRONG_ENSEMBLES)
-def test_an_ensemble_in_an_archive_is_checked(tmp_path, change, words):
-    path = tmp_path / "model.rejoint"
-    rj.io.write_model(path, saved_classifier())
-    with zipfile.ZipFile(path) as archive:
-        plain = json.loads(archive.read("meta.json"))["ensemble"]
-    changed = plain | change if isinstance(change, dict) else change
-    rewrite(path, meta={"ensemble": changed})
+def test_an_ensemble_is_checked(tmp_path, name, change, words):
+    path = tmp_path / name
+    saved = saved_classifier()
+    rj.io.write_model(path, saved)
+    plain = {
+        "targets": [*saved.ensemble.targets],
+        "weights": saved.ensemble.weights.tolist(),
+        "always_there": [0, 2],
+        "missing_limits": [0.5],
+    }
+    rewrite(path, meta={"ensemble": plain | change if isinstance(change, dict) else change})
     with pytest.raises(ValueError, match=f"truncated or corrupt .*{words}"):
         rj.load(path)
 
 
+@FORMS
 @pytest.mark.parametrize(
     ("member", "words"),
     [
@@ -548,14 +616,16 @@ def test_an_ensemble_in_an_archive_is_checked(tmp_path, change, words):
         (b"\x93NUMPY\x01\x00\x50\x00" + b"(" * 80, "truncated or corrupt"),
     ],
 )
-def test_members_in_an_archive_are_checked(tmp_path, member, words):
-    path = tmp_path / "model.rejoint"
+def test_members_are_checked(tmp_path, name, member, words):
+    skip_bytes(name, member)
+    path = tmp_path / name
     rj.io.write_model(path, saved_classifier())
     rewrite(path, member_0=member)
     with pytest.raises(ValueError, match=words):
         rj.load(path)
 
 
+@FORMS
 @pytest.mark.parametrize(
     ("draws", "words"),
     [
@@ -574,38 +644,11 @@ def test_members_in_an_archive_are_checked(tmp_path, member, words):
         (b"\x93NUMPY\x01\x00\x50\x00" + b"(" * 80, "truncated or corrupt"),
     ],
 )
-def test_draws_in_an_archive_are_checked(tmp_path, draws, words):
-    path = tmp_path / "model.rejoint"
+def test_draws_are_checked(tmp_path, name, draws, words):
+    skip_bytes(name, draws)
+    path = tmp_path / name
     drawn_pmf(mixed_labels()).save(path)
     rewrite(path, draws=draws)
-    with pytest.raises(ValueError, match=words):
-        rj.load(path)
-
-
-@pytest.mark.parametrize(
-    ("draws", "words"),
-    [
-        ({}, "'draws' of it is {}, expected a list"),
-        ([1], "item 1 of 'draws' of it is 1, expected an object"),
-        ([{}], "it has no 'weights'"),
-        ([{"weights": [1.0], "factors": []}], "5 variables but 0 factors"),
-        ([{"weights": [1.0], "factors": [[[1.0]]] * 5}], r"factor of 'text' has shape \(1, 1\)"),
-        ([{}] * 80_001, "80,001 draws of 5 variables are too many"),
-        ("huge", "contain values that are not probabilities"),
-        ("uneven", "very different numbers of classes"),
-    ],
-)
-def test_draws_in_json_are_checked(tmp_path, draws, words):
-    def draw(rank, share=1.0):
-        weights = [share / rank] * rank
-        return {"weights": weights, "factors": [[[1.0] * rank] * n for n in (4, 3, 3, 2, 2)]}
-
-    if draws == "huge":
-        draws = [draw(1, 1e300)]
-    if draws == "uneven":  # few bytes that would ask for much memory side by side
-        draws = [draw(1)] * 2_000 + [draw(3_000)]
-    path = tmp_path / "model.json"
-    path.write_text(json.dumps({**plain_model(tmp_path), "draws": draws}))
     with pytest.raises(ValueError, match=words):
         rj.load(path)
 
@@ -656,7 +699,7 @@ def test_archives_give_arrays_back(array):
 def test_archives_refuse_what_is_no_number():
     file = BytesIO()
     write_archive(file, {}, {"a": np.array(["text"])})
-    with pytest.raises(ArchiveError, match="array 'a' is '<U4', not numeric in C order"):
+    with pytest.raises(ArchiveError, match="array 'a' is '<U4', not numeric"):
         read_archive(file).array("a")
     with pytest.raises(ArchiveError, match="not a zip file"):
         read_archive(BytesIO(b"hello"))
@@ -694,6 +737,7 @@ def test_a_model_of_certain_variables_alone(tmp_path):
     assert all(map(np.array_equal, rj.load(tmp_path / "model.rejoint").factors, pmf.factors))
 
 
+@FORMS
 @pytest.mark.parametrize(
     ("members", "words"),
     [
@@ -709,8 +753,9 @@ def test_a_model_of_certain_variables_alone(tmp_path):
         ({"factors": np.ones((1, 600))}, r"levels but factors of shape \(1, 600\)"),
     ],
 )
-def test_states_are_checked(tmp_path, members, words):
-    path = tmp_path / "model.rejoint"
+def test_states_are_checked(tmp_path, name, members, words):
+    skip_bytes(name, members)
+    path = tmp_path / name
     certain_pmf().save(path)
     rewrite(path, **members)
     with pytest.raises(ValueError, match=words):

@@ -36,14 +36,11 @@ def test_the_kernel_counts_as_that_of_codes(problem, threads):
     np.testing.assert_array_equal(found, kernels.count(codes, weight, levels, subsets))
 
 
-@pytest.mark.parametrize(("block", "dense"), [(1 << 20, 1 << 22), (3, 0)])
 @given(problem=problems())
-def test_the_twin_counts_as_that_of_codes(problem, block, dense):
+def test_the_twin_counts_as_that_of_codes(problem):
     codes, weight, levels, subsets = problem
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(count_tables, "compiled", None)
-        patch.setattr(count_tables, "BLOCK_VALUES", block)
-        patch.setattr(count_tables, "DIRECT_ENTRIES", dense)
         found = kernels.count(SparseCodes.of_codes(codes, levels), weight, levels, subsets)
         expected = kernels.count(codes, weight, levels, subsets)
     np.testing.assert_array_equal(found, expected)

@@ -33,7 +33,6 @@ def work():
         (kernels.class_pass, (cells, None, weights, factors, LEVELS, 2)),
         (kernels.class_posterior, (codes[:9000], weights, factors, LEVELS, 2)),
         (kernels.count, (codes, None, LEVELS, [(0, 1, 2), (3, 4, 9)], 2)),
-        (kernels.symmetric_total, (cells, np.ones(len(codes)), factors, 3, 2)),
     ]
 
 

@@ -314,7 +314,10 @@ FILE = "0_a__b-944a8cab.csv"
         ({"tables": {"subsets": [[0, 1]], "counted": [False]}}, "header does not match"),
         ({"tables": {"subsets": [[0, 1]], "weight": ["1"]}}, "item 1 of 'weight' of its tables"),
         ({"schema": None}, "'schema' of tables.json is null, expected a whole number"),
-        ({"tables": {"subsets": [[0, 1]], "unknown_cells": [[0], [1]]}}, "2 items, not 3"),
+        (
+            {"tables": {"subsets": [[0, 1]], "unknown_cells": [[0], [1]]}},
+            "not three rows of numbers",
+        ),
         ({"tables": {"subsets": [[0, 1]], "unknown_cells": [[0], [1], [2]]}}, "'guess' of"),
     ],
 )

@@ -398,7 +398,7 @@ def test_a_saved_imputer_gives_the_same_numbers(suffix, tmp_path, holes, imputer
 
 
 def _zeros(part, name):
-    return [0] * len(part["arrays"][name]["values"])
+    return [0] * len(part[name]["values"])
 
 
 def test_a_broken_file_is_refused(tmp_path):
@@ -407,9 +407,9 @@ def test_a_broken_file_is_refused(tmp_path):
     imputer.save(path)
     whole = json.loads(path.read_text())
 
-    def broken(change):
+    def broken(change, part="estimator"):
         plain = json.loads(json.dumps(whole))
-        change(plain["estimator"])
+        change(plain[part])
         path.write_text(json.dumps(plain))
         return path
 
@@ -418,15 +418,16 @@ def test_a_broken_file_is_refused(tmp_path):
     with pytest.raises(ValueError, match="in the file are incomplete"):
         rj.load(broken(lambda part: part["settings"].update(numbers=[99])))
     with pytest.raises(ValueError, match="do not fit together"):
-        rj.load(broken(lambda part: part["arrays"].pop("normal.mean")))
+        rj.load(broken(lambda part: part["arrays"].remove("normal.mean")))
+    mean = "estimator_normal.mean"
     with pytest.raises(ValueError, match=r"normal\.mean is not an array of 1 axis"):
-        rj.load(broken(lambda part: part["arrays"]["normal.mean"].update(shape=[2, 0], values=[])))
+        rj.load(broken(lambda part: part[mean].update(shape=[2, 0], values=[]), "arrays"))
     with pytest.raises(ValueError, match="corrupt"):
-        rj.load(broken(lambda part: part["arrays"]["normal.mean"].update(shape=[7, 7])))
-    loop = "learner_0.trees.right"  # a node that leads back to the root
-    assert max(whole["estimator"]["arrays"][loop]["values"]) > 0
+        rj.load(broken(lambda part: part[mean].update(shape=[7, 7]), "arrays"))
+    loop = "estimator_learner_0.trees.right"  # a node that leads back to the root
+    assert max(whole["arrays"][loop]["values"]) > 0
     with pytest.raises(ValueError, match="learner of 'x' is incomplete"):
-        rj.load(broken(lambda part: part["arrays"][loop].update(values=_zeros(part, loop))))
+        rj.load(broken(lambda part: part[loop].update(values=_zeros(part, loop)), "arrays"))
 
 
 def test_ctrl_c_leaves_the_joint(monkeypatch, holes):

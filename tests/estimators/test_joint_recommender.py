@@ -729,17 +729,17 @@ def test_files_that_hold_no_recommender(fitted, tmp_path):
     fitted.save(tmp_path / "films.json")
     plain = json.loads((tmp_path / "films.json").read_text())
     for part, value in (
-        (("arrays", "choice_items", "shape"), [1, 2, 3]),
-        (("arrays", "known_indices", "values"), [99] * len(fitted._known.indices)),
-        (("arrays", "known_data", "values"), [99] * len(fitted._known.indices)),
-        (("arrays", "rating_precision", "type"), "<U4"),
-        (("settings", "users"), ["alone"]),
-        (("settings", "policy"), {"place_steps": "many"}),
-        (("settings", "feedback"), "both"),
-        (("kind",), 3),
+        (("arrays", "estimator_choice_items", "shape"), [1, 2, 3]),
+        (("arrays", "estimator_known_indices", "values"), [99] * len(fitted._known.indices)),
+        (("arrays", "estimator_known_data", "values"), [99] * len(fitted._known.indices)),
+        (("arrays", "estimator_rating_precision", "type"), "<U4"),
+        (("estimator", "settings", "users"), ["alone"]),
+        (("estimator", "settings", "policy"), {"place_steps": "many"}),
+        (("estimator", "settings", "feedback"), "both"),
+        (("estimator", "kind"), 3),
     ):
         broken = json.loads(json.dumps(plain))
-        inner = broken["estimator"]
+        inner = broken
         for key in part[:-1]:
             inner = inner[key]
         inner[part[-1]] = value

@@ -51,7 +51,7 @@ def test_export_makes_a_page_without_records_unless_asked(model, data, tmp_path)
 def test_export_of_the_open_format(model, tmp_path, asia):
     assert run("export", model, "-o", tmp_path / "asia.json").exit_code == 0
     plain = json.loads((tmp_path / "asia.json").read_text(encoding="utf-8"))
-    assert plain["weights"] == pytest.approx(asia.weights)
+    assert plain["arrays"]["weights"]["values"] == pytest.approx(asia.weights)
     assert rj.load(tmp_path / "asia.json") == asia
 
 

@@ -1,6 +1,8 @@
 """``rejoint fit``: from records to a model file."""
 
 from os import stat
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -26,7 +28,6 @@ from rejoint.estimation.estimate import (
     fit_memory,
 )
 from rejoint.explorer.document import pair_fit
-from rejoint.io.atomic import scratch_folder
 from rejoint.io.fit_notes import fit_notes, plain_design
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, remark
@@ -183,9 +184,9 @@ def _fit_stream(
     head = ("column", "kind", "levels", "number")
     rows = [(v.name, v.kind, list_levels(v), len(v)) for v in found.domain]
     show_table(head, rows, left=3, err=True)
-    with scratch_folder() as folder:
+    with TemporaryDirectory(prefix="rejoint-") as folder:
         with Progress() as report:
-            packed = pack_aside(found, folder, report)
+            packed = pack_aside(found, Path(folder), report)
         echo(f"{plural(packed.rows or 0, 'record')}.", err=True)
         if packed.design is not None:
             echo(packed.design.text, err=True)

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,6 @@ from numpy.typing import NDArray
 from rejoint.arrays import FloatArray, Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
-from rejoint.io.atomic import scratch_folder
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
 from rejoint.records.scan import Report, Scan, pack_aside
@@ -224,8 +225,8 @@ def packed(scan: Scan) -> Iterator[Scan]:
     if scan.quick:
         yield scan
         return
-    with scratch_folder() as folder:
-        yield pack_aside(scan, folder)
+    with TemporaryDirectory(prefix="rejoint-") as folder:
+        yield pack_aside(scan, Path(folder))
 
 
 def summarize(scan: Scan, seed: int, report: Report, policy: Policy) -> PartSummary:

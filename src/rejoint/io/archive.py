@@ -1,7 +1,11 @@
-"""Archives of arrays with one JSON member: the format of model files and of checkpoints.
+"""Trees of arrays in files: one JSON object and named arrays, as an archive or as text.
 
 An archive is a zip file of ``meta.json`` and one ``.npy`` member per array; ``numpy.load`` reads
-it. Files may come from strangers. Nothing in them is executed: arrays have no pickles, and their
+it. Text is the JSON object itself with one more entry, ``arrays``: of each array its ``type``, its
+``shape`` and its ``values`` as nested lists, null for infinity. `Archive` and `TextTree` give the
+same ``meta`` and arrays, so that who reads a file does not ask which of the two it is.
+
+Files may come from strangers. Nothing in them is executed: arrays have no pickles, and their
 headers are read by a pattern, as NumPy's reader evaluates the text. Members are stored without
 compression, and sizes are checked before memory is allocated, so that reading takes no more memory
 than the file has bytes. Unknown members are not read.
@@ -16,13 +20,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import prod
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from rejoint.io.schema import SchemaError, read_json
+from rejoint.io.schema import (
+    SchemaError,
+    anything,
+    dict_of,
+    list_of,
+    number,
+    object_of,
+    read_json,
+    text,
+)
 from rejoint.text import cite
 
 START = b"PK\x03\x04"
@@ -34,11 +47,28 @@ _HEADER = re.compile(
     r"\{'descr': '(?P<type>[^']*)', 'fortran_order': (?P<fortran>True|False), "
     r"'shape': \((?P<shape>[0-9, ]{0,100})\), \} *\n?"
 )
-_NUMERIC = re.compile(r"[<|][biuf][1248]")
+_NUMERIC = re.compile(r"[<|](b1|[iu][1248]|f[248])")
+
+
+#: Kinds of values in text that an array of each kind may have.
+_SOURCES = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}
 
 
 class ArchiveError(ValueError):
     """Error raised for an archive that is truncated or corrupt; its text says what is wrong."""
+
+
+class ArrayTree(Protocol):
+    """A JSON object and named arrays, whatever the form of the file."""
+
+    meta: Any
+
+    def __contains__(self, name: str) -> bool: ...
+
+    def array(
+        self, name: str, kind: str | None = None, *, may_be_empty: bool = False
+    ) -> NDArray[Any]:
+        """Read an array, of the type `kind` (such as ``"<f8"``) or of any numeric type."""
 
 
 def write_archive(
@@ -48,20 +78,10 @@ def write_archive(
     *,
     allow_nan: bool = False,
 ) -> None:
-    """Write an archive to an open file; `meta` must be JSON, with nan and inf if `allow_nan`.
-
-    Examples
-    --------
-    >>> import io
-    >>> file = io.BytesIO()
-    >>> write_archive(file, {"format": "example"}, {"a": np.ones(2)})
-    >>> _ = file.seek(0)
-    >>> sorted(np.load(file).files)
-    ['a', 'meta.json']
-    """
-    text = json.dumps(meta, ensure_ascii=False, allow_nan=allow_nan)
+    """Write an archive to an open file; `meta` must be JSON, with nan and inf if `allow_nan`."""
+    content = json.dumps(meta, ensure_ascii=False, allow_nan=allow_nan)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(_member("meta.json"), text.encode())
+        archive.writestr(_member("meta.json"), content.encode())
         for name, array in arrays.items():
             with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
                 npy.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
@@ -73,18 +93,95 @@ def _member(name: str) -> zipfile.ZipInfo:
     return info
 
 
-def read_archive(file: IO[bytes]) -> "Archive":
-    """Open an archive; its arrays are read when they are asked for.
+def write_text(
+    file: IO[bytes], meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> None:
+    """Write the same as text, with one line for each array."""
+    entries = [f" {_dump(key)}: {_dump(value)}" for key, value in meta.items()]
+    lines = [f"  {_dump(name)}: {_dump(_array_to_plain(array))}" for name, array in arrays.items()]
+    entries.append(' "arrays": {\n' + ",\n".join(lines) + "\n }")
+    file.write(("{\n" + ",\n".join(entries) + "\n}\n").encode())
 
-    Examples
-    --------
-    >>> import io
-    >>> file = io.BytesIO()
-    >>> write_archive(file, {"format": "example"}, {"a": np.ones(2)})
-    >>> archive = read_archive(file)
-    >>> archive.meta, archive.array("a")
-    ({'format': 'example'}, array([1., 1.]))
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _array_to_plain(array: NDArray[Any]) -> dict[str, Any]:
+    kind = array.dtype.newbyteorder("<").str
+    return {"type": kind, "shape": list(array.shape), "values": lists_of(array)}
+
+
+def lists_of(array: NDArray[Any]) -> Any:
+    """Return an array as nested lists: null for infinity, single precision in its own digits."""
+    exact = array.astype(str).astype(np.float64) if array.dtype == np.float32 else array
+    if exact.dtype.kind == "f" and (unbounded := np.isposinf(exact)).any():
+        exact = exact.astype(object)
+        exact[unbounded] = None
+    return exact.tolist()
+
+
+def array_of(lists: Any, kind: str, where: str) -> NDArray[Any]:
+    """Return the array that :func:`lists_of` made lists of."""
+    try:
+        values = np.array(lists)
+        if values.dtype == object and all(
+            x is None or type(x) in (int, float) for x in values.flat
+        ):
+            values = values.astype(np.float64)
+            values[np.isnan(values)] = np.inf
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SchemaError(f"{where}: {str(error)[:100]}") from error
+    wanted = np.dtype(kind)
+    if values.size and values.dtype.kind not in _SOURCES[wanted.kind]:
+        raise SchemaError(f"{where} is not of numbers of type {kind}")
+    with np.errstate(over="ignore"):  # too large a number becomes inf, which is refused later
+        array = values.astype(wanted)
+    if wanted.kind in "iu" and not np.array_equal(array, values):
+        raise SchemaError(f"{where} has numbers that {kind} does not hold")
+    return array
+
+
+_PLAIN_ARRAY = object_of(
+    {"type": text(), "shape": list_of(number(0, whole=True)), "values": anything}
+)
+
+
+class TextTree:
+    """A JSON object of a text file, with its arrays.
+
+    Attributes
+    ----------
+    meta : object
+        The JSON object.
     """
+
+    def __init__(self, meta: Any) -> None:
+        self.meta = meta
+        self._arrays = dict_of(_PLAIN_ARRAY)(meta.get("arrays"), "'arrays' of it")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def array(
+        self, name: str, kind: str | None = None, *, may_be_empty: bool = False
+    ) -> NDArray[Any]:
+        """Read an array, of the type `kind` (such as ``"<f8"``) or of any numeric type."""
+        if name not in self:
+            raise ArchiveError(f"it has no array {cite(name)}")
+        plain = self._arrays[name]
+        _check_type(plain["type"], name, kind)
+        array = array_of(plain["values"], plain["type"], f"array {cite(name)}")
+        if not array.size and may_be_empty and prod(plain["shape"]) == 0:
+            with suppress(ValueError, OverflowError):
+                return array.reshape(plain["shape"])
+        if list(array.shape) != plain["shape"] or not array.size:
+            raise ArchiveError(f"array {cite(name)} does not have the size that it claims")
+        return array
+
+
+def read_archive(file: IO[bytes]) -> "Archive":
+    """Open an archive; its arrays are read when they are asked for."""
     with _errors_in_words():
         file.seek(0)
         if file.read(len(START)) != START:  # a device may have no end to look for a directory at
@@ -134,15 +231,15 @@ class Archive:
         with _errors_in_words():
             info = self._check_member(f"{name}.npy")
             with self._file.open(info) as member:
-                found, shape = _read_header(member, name, kind)
+                dtype, shape = _read_header(member, name, kind)
                 # The header is checked against the size before memory is taken for the array.
-                size = np.dtype(found).itemsize * prod(shape)
+                size = np.dtype(dtype).itemsize * prod(shape)
                 empty = min(shape, default=1) < 1
                 if (empty and not may_be_empty) or size != info.file_size - member.tell():
                     raise ArchiveError(f"array {cite(name)} does not have the size that it claims")
                 data = bytearray(member.read())
         try:
-            numbers = np.frombuffer(data, found) if size else np.empty(0, found)
+            numbers = np.frombuffer(data, dtype) if size else np.empty(0, dtype)
             return numbers.reshape(shape)
         except ValueError as error:  # an empty array may claim any shape
             raise ArchiveError(f"array {cite(name)}: {error}") from error
@@ -164,11 +261,19 @@ def _read_header(member: IO[bytes], name: str, kind: str | None) -> tuple[str, t
     size = int.from_bytes(member.read(width), "little")
     if start[:6] != b"\x93NUMPY" or not 0 < size <= _MAX_HEADER:
         raise ArchiveError(f"array {cite(name)} does not start as one")
-    found = _HEADER.fullmatch(member.read(size).decode("latin-1"))
-    if found is None:
+    header = _HEADER.fullmatch(member.read(size).decode("latin-1"))
+    if header is None:
         raise ArchiveError(f"array {cite(name)} has a header that cannot be read")
-    right = _NUMERIC.fullmatch(found["type"]) if kind is None else found["type"] == kind
-    if not right or found["fortran"] == "True":
+    _check_type(header["type"], name, kind)
+    if header["fortran"] == "True":
+        raise ArchiveError(f"array {cite(name)} is not in C order")
+    return header["type"], tuple(
+        int(length) for length in header["shape"].replace(",", " ").split()
+    )
+
+
+def _check_type(claimed: str, name: str, kind: str | None) -> None:
+    right = _NUMERIC.fullmatch(claimed) if kind is None else claimed == kind
+    if not right:
         wanted = "numeric" if kind is None else repr(kind)
-        raise ArchiveError(f"array {cite(name)} is {cite(found['type'])}, not {wanted} in C order")
-    return found["type"], tuple(int(length) for length in found["shape"].replace(",", " ").split())
+        raise ArchiveError(f"array {cite(name)} is {cite(claimed)}, not {wanted}")

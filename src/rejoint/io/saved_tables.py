@@ -1,8 +1,7 @@
 """The tables that a model was fitted to, as its file has them.
 
-Names, numbers per table and what else is small stand in a JSON object; the cells stand in arrays
-of an archive, or in lists of the object where the file is text. Files may come from strangers:
-everything is checked before it is used.
+Names, numbers per table and what else is small stand in a JSON object; the cells stand in arrays.
+Files may come from strangers: everything is checked before it is used.
 
 ``subsets``     positions of the variables of each table, increasing
 ``domain``      variables and levels of the tables, where they are not those of the model
@@ -14,7 +13,7 @@ everything is checked before it is used.
 ``moments``     ``variables``, ``vectors``, ``value`` and ``label`` of each
 
 The cells are ``table_cells``, one table after another in C order; unknown cells are
-``unknown_cells`` with three rows: places, lower and upper bounds (in text null for no bound).
+``unknown_cells`` with three rows: places, lower and upper bounds (infinity for no bound).
 Without ``table_cells`` only the variables of the tables are known.
 """
 
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.io.schema import (
     LARGEST,
@@ -41,10 +41,11 @@ from rejoint.io.schema import (
 )
 from rejoint.text import cite, plural
 
-FloatArray = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 CELLS, UNKNOWN = "table_cells", "unknown_cells"
+
+TABLE_ARRAYS = {CELLS: "<f8", UNKNOWN: "<f8"}
 
 _TEXT = text(most=10_000)  # of a certificate or a label
 
@@ -143,7 +144,7 @@ def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain)
         raise SchemaError(f"its tables have {plural(sum(sizes), 'cell')}, not {cells.size:,}")
     if not (np.abs(cells) < LARGEST).all() or (not noisy and cells.min(initial=0.0) < 0.0):
         raise SchemaError("a cell of its tables is not a count or share")
-    places = _check_unknown(arrays.get(UNKNOWN), len(cells))
+    places = check_unknown(arrays.get(UNKNOWN), len(cells))
     return tables._replace(
         cells=cells,
         weight=_per_table(found, "weight", number(0.0), len(subsets)),
@@ -154,27 +155,6 @@ def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain)
         sums=_check_sums(found, places, np.cumsum([0, *sizes], dtype=np.int64)),
         moments=tuple(map(_read_moment, found.get("moments", ()))),
     )
-
-
-def lists_of_cells(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
-    """Return the arrays of tables as lists, null for no bound."""
-    plain: dict[str, Any] = {name: array.tolist() for name, array in arrays.items()}
-    if UNKNOWN in plain:
-        plain[UNKNOWN][2] = [x if np.isfinite(x) else None for x in plain[UNKNOWN][2]]
-    return plain
-
-
-_UNKNOWN_ROWS = object_of({UNKNOWN: list_of(list_of(nullable(number())), size=3)})
-
-
-def read_unknown(plain: Mapping[str, Any]) -> dict[str, FloatArray]:
-    """Return the array of unknown cells that an object has as lists."""
-    if UNKNOWN not in plain:
-        return {}
-    rows = _UNKNOWN_ROWS(plain, "its tables")[UNKNOWN]
-    if len({*map(len, rows)}) > 1 or None in rows[0] or None in rows[1]:
-        raise SchemaError("its unknown cells are not three rows of numbers")
-    return {UNKNOWN: np.array([*rows[:2], [np.inf if x is None else x for x in rows[2]]], float)}
 
 
 def _read_domain(plain: Any, model: Domain) -> Domain:
@@ -231,7 +211,7 @@ def _per_table(
     return np.array(values, dtype=bool if schema is flag else np.float64)
 
 
-def _check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
+def check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
     """Return the places of unknown cells; raise an error for invalid places or bounds."""
     if rows is None:
         return np.empty(0, dtype=np.intp)
@@ -243,8 +223,7 @@ def _check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
         raise SchemaError("the places of its unknown cells are not increasing positions")
     if (low > high).any():
         raise SchemaError("a lower bound of its unknown cells is above the upper one")
-    found: NDArray[np.intp] = places.astype(np.intp)
-    return found
+    return np.asarray(places.astype(np.intp))
 
 
 #: Known sums, each of unknown cells, by their position among these.

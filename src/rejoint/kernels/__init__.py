@@ -9,13 +9,12 @@ count_tables        tables of many subsets of variables, counted at once
 simplex             projection onto the simplex, and the ADMM steps that use it
 triples             ADMM sweeps over the tables of all triples of variables
 trait_steps         steps of a model of traits: graded choices, Newton steps of many rows
-polynomials         elementary symmetric polynomials: sums over all tables, none formed
 ==================  ===============================================================
 
 A file holds the public function, which checks its arguments, and its NumPy twin (``numpy_...``).
 The compiled module is used where it was built; ``REJOINT_KERNELS=numpy`` in the environment
-selects the twins, and ``backend`` says which of the two runs. Both give the same numbers: tests
-compare them.
+selects the twins, and ``backend`` says which of the two runs. Both give the same numbers, and draws
+of the same distribution: tests compare them.
 """
 
 from rejoint.kernels.backend import available_threads, backend
@@ -29,7 +28,6 @@ from rejoint.kernels.class_passes import (
 )
 from rejoint.kernels.codes import SparseCodes
 from rejoint.kernels.count_tables import count, table_sizes
-from rejoint.kernels.polynomials import Polynomials, SparseColumns, symmetric_total
 from rejoint.kernels.simplex import admm_steps, damped_inverse, project_columns
 from rejoint.kernels.trait_steps import (
     cell_products,
@@ -41,9 +39,7 @@ from rejoint.kernels.trait_steps import (
 from rejoint.kernels.triples import pack_triples, triples_sweep, triples_value
 
 __all__ = [
-    "Polynomials",
     "SparseCodes",
-    "SparseColumns",
     "admm_steps",
     "available_threads",
     "backend",
@@ -61,7 +57,6 @@ __all__ = [
     "newton_draws",
     "pack_triples",
     "project_columns",
-    "symmetric_total",
     "table_sizes",
     "tilted_levels",
     "triples_sweep",

@@ -11,7 +11,6 @@ void register_count(nanobind::module_ &m);
 void register_count_sparse(nanobind::module_ &m);
 void register_draw_levels(nanobind::module_ &m);
 void register_simplex(nanobind::module_ &m);
-void register_polynomials(nanobind::module_ &m);
 void register_trait_steps(nanobind::module_ &m);
 void register_triples(nanobind::module_ &m);
 

@@ -9,7 +9,6 @@ NB_MODULE(_native, m) {
     rejoint::register_count_sparse(m);
     rejoint::register_draw_levels(m);
     rejoint::register_simplex(m);
-    rejoint::register_polynomials(m);
     rejoint::register_trait_steps(m);
     rejoint::register_triples(m);
 }

@@ -25,14 +25,14 @@ import numpy as np
 
 from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
+from rejoint.io.archive import array_of, lists_of
 from rejoint.io.atomic import atomic_file, atomic_folder, lock_folder, sync_folder
 from rejoint.io.saved_tables import (
     CELLS,
     UNKNOWN,
     SavedMoment,
     SavedTables,
-    lists_of_cells,
-    read_unknown,
+    check_unknown,
     tables_of_plain,
     tables_to_plain,
 )
@@ -100,11 +100,11 @@ def _write(store: "Marginals", folder: Path) -> list[str]:
         content = written.getvalue().encode()
         plain = re.sub(r"[^\w.+-]+", "_", "__".join(names))[:80]
         files.append(f"{i:0{digits}d}_{plain}-{_digest(content)}.csv")
-        with atomic_file(folder / files[-1], alone=False) as out:
+        with atomic_file(folder / files[-1]) as out:
             out.write(content)
     tables, arrays = tables_to_plain(to_saved(store), store.domain)
-    arrays.pop(CELLS)
-    tables |= lists_of_cells(arrays)
+    if UNKNOWN in arrays:
+        tables[UNKNOWN] = lists_of(arrays[UNKNOWN])
     if store.unknown is not None:
         tables["guess"] = store.flat[store.unknown.places].tolist()
     manifest = {"format": FORMAT, "schema": SCHEMA, "domain": store.domain.to_json()}
@@ -202,12 +202,12 @@ def _read(folder: Path, content: bytes) -> dict[str, Any]:
         _read_table(folder, file, Domain(tuple(domain[n] for n in subset)), is_count)
         for file, subset, is_count in zip(manifest["files"], saved.subsets, counted, strict=True)
     ]
-    arrays = {CELLS: np.concatenate([*tables, np.empty(0)]), **read_unknown(plain)}
-    if UNKNOWN in arrays:
-        places = arrays[UNKNOWN][0]
+    arrays = {CELLS: np.concatenate([*tables, np.empty(0)])}
+    if UNKNOWN in plain:
+        arrays[UNKNOWN] = array_of(plain[UNKNOWN], "<f8", f"{cite(UNKNOWN)} of its tables")
+        places = check_unknown(arrays[UNKNOWN], len(arrays[CELLS]))
         guess = list_of(number(), size=len(places))(plain.get("guess"), f"'guess' of {MANIFEST}")
-        inside = (places >= 0) & (places < len(arrays[CELLS]))
-        arrays[CELLS][places[inside].astype(np.intp)] = np.array(guess, dtype=float)[inside]
+        arrays[CELLS][places] = guess
     if np.isnan(arrays[CELLS]).any():
         what = "a cell is marked as not known, but tables.json does not list it"
         raise ValueError(f"'{folder}': {what}.")

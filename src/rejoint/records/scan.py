@@ -21,7 +21,7 @@ import numpy as np
 from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
-from rejoint.io.atomic import atomic_folder, sync_file
+from rejoint.io.atomic import atomic_folder
 from rejoint.io.fit_notes import check_notes
 from rejoint.io.schema import (
     LARGEST,
@@ -223,9 +223,6 @@ def pack(
         head["design"] = None if scan.design is None else scan.design.to_json()
         head["domain"] = scan.domain.to_json()
         (place / META).write_text(json.dumps(head), "utf-8")
-        for path in place.iterdir():
-            with open(path, "rb+") as file:
-                sync_file(file)
     return _open(Path(folder), packed)
 
 

@@ -1,27 +1,13 @@
-"""Elementary symmetric polynomials of records: against their definition, compiled and in NumPy."""
+"""Elementary symmetric polynomials of records: against their definition."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
+from paper import polynomials
+from paper.polynomials import Polynomials, SparseColumns, symmetric_total
 
-from rejoint import kernels
-from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, polynomials, symmetric_total
-
-BACKENDS = [
-    pytest.param(False, id="numpy"),
-    pytest.param(
-        True,
-        id="native",
-        marks=pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled"),
-    ),
-]
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request, monkeypatch):
-    if not request.param:
-        monkeypatch.setattr(polynomials, "compiled", None)
+from rejoint.kernels import SparseCodes
 
 
 def small_records(rows=60, seed=0):
@@ -51,7 +37,6 @@ def by_definition(cells, weight, table, order, left_out=None):
     return found
 
 
-@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 6])
 def test_against_the_definition(order):
     cells, weight, table = small_records()
@@ -71,18 +56,14 @@ def test_against_the_definition(order):
     np.testing.assert_allclose(found.state, again.state, **close)
 
 
-@pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
-def test_threads_do_not_change_the_result_and_the_twin_agrees(monkeypatch):
+def test_blocks_do_not_change_the_result(monkeypatch):
     cells, weight, table = small_records(9000)
     columns = SparseColumns.of(cells)
-    one, two = (Polynomials(cells, columns, weight, table, 3, threads) for threads in (1, 3))
-    np.testing.assert_array_equal(one.total, two.total)
-    np.testing.assert_array_equal(one.without(3), two.without(3))
-    monkeypatch.setattr(polynomials, "compiled", None)
-    monkeypatch.setattr(polynomials, "BLOCK_ENTRIES", 5000)  # several blocks
-    twin = Polynomials(cells, columns, weight, table, 3)
-    np.testing.assert_allclose(twin.state, one.state, rtol=1e-14)
-    np.testing.assert_allclose(twin.without(3), two.without(3), rtol=1e-11)  # 4,000 terms a sum
+    one = Polynomials(cells, columns, weight, table, 3)
+    monkeypatch.setattr(polynomials, "BLOCK_ENTRIES", 5000)
+    several = Polynomials(cells, columns, weight, table, 3)
+    np.testing.assert_allclose(several.state, one.state, rtol=1e-14)
+    np.testing.assert_allclose(several.without(3), one.without(3), rtol=1e-11)  # 4,000 terms a sum
 
 
 def test_what_is_refused():

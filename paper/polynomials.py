@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.kernels.backend import Array, check_weight, compiled
+from rejoint.kernels.backend import Array, check_weight
 from rejoint.kernels.codes import SparseCodes
 from rejoint.text import plural
 
 Places = NDArray[np.int32]
 
-BLOCK_ENTRIES = 1 << 20  # entries of the largest array that a twin makes at once
+BLOCK_ENTRIES = 1 << 20  # entries of the largest array made at once
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,6 @@ class Polynomials:
         A row for each level.
     order : int
         ``d``.
-    threads : int
-        Threads of the compiled kernel. The result does not depend on it.
 
     Attributes
     ----------
@@ -96,9 +94,8 @@ class Polynomials:
         weight: Array,
         table: Array,
         order: int,
-        threads: int = 1,
     ) -> None:
-        self.columns, self.order, self.threads = columns, order, threads
+        self.columns, self.order = columns, order
         self.table = np.array(table, dtype=np.float64, order="C")
         self.weight = np.ascontiguousarray(weight, dtype=np.float64)
         check_weight(self.weight, len(codes))
@@ -113,16 +110,7 @@ class Polynomials:
             raise ValueError(f"order must be at least 1, got {order}.")
         self.first = np.concatenate([[0], np.cumsum(codes.levels)])
         self.state = np.empty((len(codes), order - 1, self.table.shape[1]))
-        self.total = self._build(codes, self.state)
-
-    def _build(self, codes: SparseCodes, state: Array) -> Array:
-        if compiled is None:
-            return numpy_build(*codes.arrays, self.weight, self.table, self.order, state)
-        total = np.zeros(self.table.shape[1])
-        compiled.symmetric_build(
-            *codes.arrays, self.weight, self.table, self.order, state, total, self.threads
-        )
-        return total
+        self.total = build(*codes.arrays, self.weight, self.table, order, self.state)
 
     def rows(self, n: int) -> slice:
         """Return the rows of a variable in the table."""
@@ -131,30 +119,18 @@ class Polynomials:
     def without(self, n: int) -> Array:
         """Return weighted ``e_{d-1}`` of all rows but variable ``n``'s own, summed by its level."""
         where, rows = self.columns.of_variable(n), self.table[self.rows(n)]
-        if compiled is None:
-            return numpy_without(*where, self.weight, rows, self.order, self.state)
-        out = np.zeros(rows.shape)
-        compiled.symmetric_without(
-            *where, self.weight, rows, self.order, self.state, out, self.threads
-        )
-        return out
+        return without(*where, self.weight, rows, self.order, self.state)
 
     def replace(self, n: int, rows: Array) -> None:
         """Replace the rows of variable ``n``."""
         where, old = self.columns.of_variable(n), self.table[self.rows(n)].copy()
         self.table[self.rows(n)] = rows
         new = self.table[self.rows(n)]
-        if self.order == 1:
-            return
-        if compiled is None:
-            numpy_replace(*where, old, new, self.order, self.state)
-        else:
-            compiled.symmetric_replace(*where, old, new, self.order, self.state, self.threads)
+        if self.order > 1:
+            replace(*where, old, new, self.order, self.state)
 
 
-def symmetric_total(
-    codes: SparseCodes, weight: Array, table: Array, order: int, threads: int = 1
-) -> Array:
+def symmetric_total(codes: SparseCodes, weight: Array, table: Array, order: int) -> Array:
     """Return the weighted sum over records of ``e_d`` of their rows of a table, (K,).
 
     Examples
@@ -167,14 +143,10 @@ def symmetric_total(
     weight = np.ascontiguousarray(weight, dtype=np.float64)
     if len(table) != sum(codes.levels) or weight.shape != (len(codes),):
         raise ValueError("table and weight must have a row for each level and record.")
-    if compiled is None:
-        return numpy_build(*codes.arrays, weight, table, order, None)
-    total = np.zeros(table.shape[1])
-    compiled.symmetric_build(*codes.arrays, weight, table, order, None, total, threads)
-    return total
+    return build(*codes.arrays, weight, table, order, None)
 
 
-def numpy_build(
+def build(
     starts: NDArray[np.signedinteger[Any]],
     cells: NDArray[np.signedinteger[Any]],
     weight: Array,
@@ -187,7 +159,7 @@ def numpy_build(
     Examples
     --------
     >>> table = np.array([[2.0], [3.0]])
-    >>> numpy_build(np.array([0, 2]), np.array([0, 1]), np.ones(1), table, 2, None)
+    >>> build(np.array([0, 2]), np.array([0, 1]), np.ones(1), table, 2, None)
     array([6.])
     """
     width, total = table.shape[1], np.zeros(table.shape[1])
@@ -224,7 +196,7 @@ def exclude(e: Array, rows: Array) -> Array:
     return left
 
 
-def numpy_without(
+def without(
     records: NDArray[np.signedinteger[Any]],
     levels: NDArray[np.signedinteger[Any]],
     weight: Array,
@@ -232,12 +204,12 @@ def numpy_without(
     order: int,
     state: Array,
 ) -> Array:
-    """NumPy version of :meth:`Polynomials.without`.
+    """The work of :meth:`Polynomials.without`.
 
     Examples
     --------
     >>> one = np.zeros(1, dtype=np.int32)
-    >>> numpy_without(one, one, np.ones(1), np.array([[2.0]]), 2, np.array([[[5.0]]]))
+    >>> without(one, one, np.ones(1), np.array([[2.0]]), 2, np.array([[[5.0]]]))
     array([[3.]])
     """
     from scipy.sparse import csr_array  # 0.1 s to import
@@ -254,7 +226,7 @@ def numpy_without(
     return out
 
 
-def numpy_replace(
+def replace(
     records: NDArray[np.signedinteger[Any]],
     levels: NDArray[np.signedinteger[Any]],
     old: Array,
@@ -262,12 +234,12 @@ def numpy_replace(
     order: int,
     state: Array,
 ) -> None:
-    """NumPy version of :meth:`Polynomials.replace`.
+    """The work of :meth:`Polynomials.replace`.
 
     Examples
     --------
     >>> one, state = np.zeros(1, dtype=np.int32), np.array([[[5.0], [6.0]]])
-    >>> numpy_replace(one, one, np.array([[2.0]]), np.array([[4.0]]), 3, state)
+    >>> replace(one, one, np.array([[2.0]]), np.array([[4.0]]), 3, state)
     >>> state[0].T
     array([[ 7., 12.]])
     """
