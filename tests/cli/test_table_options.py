@@ -104,7 +104,7 @@ def test_options_of_the_command_line_are_those_of_python(run, published):
         (["--same", "Men"], "--same Men: write A=B."),
         (["--missing", "x=one..4"], "give for each mark 0"),
         (["--where", "Sex"], "write VARIABLE=LABEL"),
-        (["--rounded", "often"], "rounded='often': give the number"),
+        (["--rounded", "often"], "--rounded often: give the number"),
     ],
 )
 def test_options_that_are_not_understood(run, published, words, said):
