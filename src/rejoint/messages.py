@@ -1,15 +1,13 @@
-"""Messages to users: text that Python and the command line render in their own terms.
+"""Messages to users: plain sentences that name arguments as Python writes them.
 
-An error, a remark or a verdict that names an argument or a function carries a `Message`. It is the
-text for Python and keeps the template and the fields that the text was made of, so that another
-interface can write ``--bins 'age=5'`` where Python says ``bins={'age': 5}``.
+The command line says its options in their place: ``bins={'age': 5}`` becomes ``--bins 'age=5'``
+where a message is shown.
 """
 
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from math import inf, isfinite
 from time import perf_counter
 from types import EllipsisType
@@ -20,107 +18,25 @@ from rejoint.text import cite, clean_label, duration, shorten
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-@dataclass(frozen=True)
-class Argument:
-    """An argument of a Python function, with or without the value to give.
-
-    Examples
-    --------
-    >>> print(Argument("delimiter"), Argument("bins", {"age": 5}), Argument("header", [...]))
-    delimiter= bins={'age': 5} header=[...]
-    """
-
-    name: str
-    value: Any = ...
-
-    def __str__(self) -> str:
-        return f"{self.name}={'' if isinstance(self.value, EllipsisType) else _literal(self.value)}"
+def Argument(name: str, value: Any = ...) -> str:
+    """Return an argument of a Python function, with the value to give, if there is one."""
+    return f"{name}={'' if isinstance(value, EllipsisType) else _literal(value)}"
 
 
-@dataclass(frozen=True)
-class PythonName:
-    """The name of a function, a method or an argument in Python.
-
-    Examples
-    --------
-    >>> print(PythonName("identifiability.plan"))
-    identifiability.plan
-    """
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class PythonOnly:
-    """Advice that only callers from Python can follow; elsewhere it is left out.
-
-    Examples
-    --------
-    >>> print(PythonOnly("; pmf.reduce()"))
-    ; pmf.reduce()
-    """
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
-Term = Argument | PythonName | PythonOnly
+#: The name of a function, a method or an argument in Python; advice that only Python can follow.
+PythonName = PythonOnly = str
 
 
 class Message(str):
-    """A text for Python that can be rendered in the terms of another interface.
+    """A text made of a template and of values, long ones of which are shortened."""
 
-    Parameters
-    ----------
-    template : str
-        A format string. It identifies the message, whatever the values are.
-    **fields
-        Values of the template: a `Term`, another message, or anything that can be formatted.
-
-    Examples
-    --------
-    >>> text = Message("Use {bins} for {n} bins.", bins=Argument("bins", {"age": 5}), n=5)
-    >>> text
-    "Use bins={'age': 5} for 5 bins."
-    >>> text.fields["n"], text.render(lambda term: f"--{term.name}")
-    (5, 'Use --bins for 5 bins.')
-    >>> (text + " Or leave it.").render(lambda term: "--bins")
-    'Use --bins for 5 bins. Or leave it.'
-    """
-
-    template: str
-    fields: dict[str, Any]
+    #: The sentences that it was joined of.
+    parts: tuple[str, ...] = ()
 
     def __new__(cls, template: str, /, **fields: Any) -> Self:
-        """Format the template for Python and keep its parts."""
+        """Format the template."""
         shown = {key: _shorten(value) for key, value in fields.items()}
-        self = super().__new__(cls, template.format(**shown))
-        self.template, self.fields = template, fields
-        return self
-
-    def render(self, term: Callable[[Term], str]) -> str:
-        """Return the text with each term as ``term`` writes it."""
-
-        def shown(value: Any) -> Any:
-            if isinstance(value, Message):
-                return value.render(term)
-            return _shorten(term(value) if isinstance(value, Term) else value)
-
-        return self.template.format(**{key: shown(value) for key, value in self.fields.items()})
-
-    def __add__(self, other: str) -> "Message":
-        return join_messages((self, other), "")
-
-    def __radd__(self, other: str) -> "Message":
-        return join_messages((other, self), "")
-
-    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
-        return (self.template,), self.fields
+        return super().__new__(cls, template.format(**shown) if fields else template)
 
 
 def _shorten(value: Any) -> Any:
@@ -130,28 +46,13 @@ def _shorten(value: Any) -> Any:
     return shown
 
 
-def join_messages(parts: Iterable[str | Term], between: str = " ") -> Message:
-    """Join texts, messages and terms into one message; empty ones are left out.
-
-    Examples
-    --------
-    >>> join_messages(["One.", "", Message("{which}.", which=PythonName("Two"))])
-    'One. Two.'
-    >>> join_messages([Argument("kind", "counts"), Argument("skip")], " or ")
-    "kind='counts' or skip="
-    >>> len(join_messages(["A sentence of the package. " * 40]))  # only values are shortened
-    1080
-    """
+def join_messages(parts: Iterable[str], between: str = " ") -> Message:
+    """Join texts into one message; empty ones are left out."""
     kept = [part for part in parts if part]
-    fields = {f"part{at}": _sentence(part) for at, part in enumerate(kept)}
-    return Message(between.join(f"{{{key}}}" for key in fields), **fields)
-
-
-def _sentence(text: str | Term) -> Message | Term:
-    """Return a text as a message without values."""
-    if isinstance(text, Message | Term):
-        return text
-    return Message(text.replace("{", "{{").replace("}", "}}"))
+    message = Message(between.join(kept))
+    if between.isspace():
+        message.parts = tuple(p for part in kept for p in getattr(part, "parts", ()) or (part,))
+    return message
 
 
 def _literal(value: Any) -> str:

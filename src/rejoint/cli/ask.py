@@ -5,50 +5,32 @@ from typing import Any
 import click
 import numpy as np
 
-from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import load
+from rejoint.cli.options import Options, argument, declare, load, option
 from rejoint.cli.output import echo_json, record_rows, to_plain, write_rows
 from rejoint.pmf.answer import Answer
 from rejoint.records.files import read_stdin
 from rejoint.records.records import Records
 
-EXAMPLES = """\b
-Examples:
+
+@declare(
+    "MODEL --output --spreadsheet --seed --json",
+    argument("questions", "[QUESTION...]"),
+    option("--bits", "Report entropy and information in bits instead of nats."),
+    option(
+        "--level SHARE",
+        "Level of the credible intervals that models with posterior draws give (Bayes fits).",
+        type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+        default=0.9,
+    ),
+    examples="""\
   rejoint ask patients.rejoint "P(lung = yes | smoke = yes)"
   rejoint ask patients.rejoint "P(lung | smoke, xray = yes)" --json
   rejoint ask patients.rejoint "argmax bronc, xray | dysp = yes" "MI(smoke; lung)" --bits
   rejoint ask patients.rejoint "P(lung, smoke)" -o table.csv
-  rejoint ask patients.rejoint "P(bronc | smoke)" --level 0.5"""
-
-
-@click.command("ask", epilog=EXAMPLES)
-@click.argument("model", metavar="MODEL")
-@click.argument("questions", metavar="QUESTION...", nargs=-1)
-@click.option(
-    "--bits", is_flag=True, help="Report entropy and information in bits instead of nats."
+  rejoint ask patients.rejoint "P(bronc | smoke)" --level 0.5""",
 )
-@click.option(
-    "--level",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help="Level of the credible intervals that models with posterior draws give (Bayes fits).",
-)
-@options.rows_to(
-    "File for a table or sampled records; its name sets the format (.csv, .parquet, ...)."
-)
-@options.seed
-@options.as_json
-def command(
-    model: str,
-    questions: tuple[str, ...],
-    bits: bool,
-    level: float,
-    output: str | None,
-    seed: int,
-    as_json: bool,
-) -> None:
+def command(o: Options) -> None:
     """Answer questions: P(...), E(...), argmax ..., sample ..., H(...), MI(...).
 
     What is asked stands left of the bar, what is given right of it: P(a, b | c = x, d in {y, z},
@@ -60,22 +42,21 @@ def command(
     file of `fit-tables`, each answer states its basis: published, implied, identified, or open,
     with the range over all joints with these tables.
     """
-    if not questions and model == "-":
+    if not o.questions and o.model == "-":
         raise click.UsageError("The model comes from stdin: give the question as an argument.")
-    pmf = load(model)
-    lines = read_stdin().decode(errors="replace").splitlines() if not questions else ()
-    asked = [text for text in (*questions, *lines) if text.strip()]
-    if not asked:
+    pmf = load(o.model)
+    lines = o.questions or read_stdin().decode(errors="replace").splitlines()
+    questions = [text for text in lines if text.strip()]
+    if not questions:
         raise click.UsageError(
             "There is no question: give one as an argument, or one per line on stdin."
         )
-    if output and len(asked) > 1:
+    if o.output and len(questions) > 1:
         raise click.UsageError("-o needs exactly one question.")
-    how: dict[str, Any] = {"bits": bits, "level": level, "random_state": seed}
-    answers = [pmf.ask(text, **how) for text in asked]
-    if output:
-        _write(answers[0], output)
-    elif as_json:
+    answers = [pmf.ask(text, bits=o.bits, level=o.level, random_state=o.seed) for text in questions]
+    if o.output:
+        _write(answers[0], o.output)
+    elif o.json:
         plains = [answer.to_json() for answer in answers]
         echo_json(plains[0] if len(plains) == 1 else plains)
     else:
@@ -92,19 +73,16 @@ def _write(answer: Answer, output: str) -> None:
         raise ValueError(
             f"The answer to {answer.query} is not a table: leave out -o, or use --json."
         )
-    names = [axis.name for axis in answer.axes] + [answer.column]
-    tables = [value]
+    tables: dict[str, Any] = {answer.column: value}
     limits: Any = answer.bounds if answer.interval is None else answer.interval
     if limits is not None:
-        names += ["low", "high"]
-        tables += [limits.low, limits.high]
+        tables |= {"low": limits.low, "high": limits.high}
     if answer.counted is not None:
-        names += ["counted", "records", "model"]
-        parts = (answer.counted, answer.records, answer.model)
-        tables += [np.broadcast_to(np.asarray(part), value.shape) for part in parts]
+        tables |= {name: getattr(answer, name) for name in ("counted", "records", "model")}
+    cells = [np.broadcast_to(np.asarray(table), value.shape) for table in tables.values()]
     rows = (
         [to_plain(axis.levels[i]) for axis, i in zip(answer.axes, at, strict=True)]
-        + [float(table[at]) for table in tables]
+        + [float(table[at]) for table in cells]
         for at in np.ndindex(value.shape)
     )
-    write_rows(output, names, rows)
+    write_rows(output, [*(axis.name for axis in answer.axes), *tables], rows)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rejoint import metrics, plots
-from rejoint.cli import options
+from rejoint.cli.options import Options, declare, option
 from rejoint.cli.output import echo_json, new_figure, save_figure
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.factorization.factorize import factorize
@@ -33,33 +33,30 @@ QUESTIONS: tuple[tuple[dict[str, str], dict[str, str]], ...] = (
     ({"tub": "yes"}, {"asia": "yes", "xray": "yes"}),
 )
 
-EXAMPLES = """\b
-Examples:
-  rejoint demo --seed 1 --output pictures --json"""
 
-
-@click.command("demo", epilog=EXAMPLES)
-@click.option("--seed", default=0, show_default=True, help="Seed of the records and of the fit.")
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("demo"),
-    show_default=True,
-    help="Folder for the plot; created if it does not exist.",
+@declare(
+    "--seed --json",
+    option(
+        "--output DIR",
+        "Folder for the plot; created if it does not exist.",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("demo"),
+    ),
+    examples="""\
+  rejoint demo --seed 1 --output pictures --json""",
 )
-@options.as_json
-def command(seed: int, output: Path, as_json: bool) -> None:
+def command(o: Options) -> None:
     """Recover the Asia network from records with missing values.
 
     Samples records of eight variables from a network whose joint is known, removes cells, and
     recovers the joint from tables of three variables, without knowing the graph.
     """
     truth = asia()
-    complete = truth.sample(RECORDS, random_state=seed)
-    records = remove_cells(complete, MISSING, random_state=seed)
+    complete = truth.sample(RECORDS, random_state=o.seed)
+    records = remove_cells(complete, MISSING, random_state=o.seed)
     err = Console(stderr=True)
     err.print(f"{RECORDS:,} records of the Asia network, {MISSING:.0%} of the cells removed.")
-    estimate = _recover(records, seed, err)
+    estimate = _recover(records, o.seed, err)
     answers = {
         describe(event, given): [pmf.prob(event, given=given) for pmf in (truth, estimate)]
         for event, given in QUESTIONS
@@ -68,8 +65,8 @@ def command(seed: int, output: Path, as_json: bool) -> None:
         name: [metrics.total_variation(truth, pmf), metrics.tensor_error(truth, pmf)]
         for name, pmf in _rivals(estimate, records, complete).items()
     }
-    picture = _draw(truth, estimate, output)
-    if as_json:
+    picture = _draw(truth, estimate, o.output)
+    if o.json:
         parts = {"true and recovered": answers, "total variation and relative error": errors}
         echo_json({**parts, "plot": picture})
         return

@@ -6,13 +6,13 @@ from warnings import catch_warnings, simplefilter
 
 import click
 
-from rejoint.cli import options
 from rejoint.cli.check_tables import describe_reading, list_disagreements, show_disagreements
 from rejoint.cli.group import EXIT_FAR, echo, in_options, is_ended, keep_best
-from rejoint.cli.options import TableReader
+from rejoint.cli.options import Options, argument, declare, option, several, split_names
 from rejoint.cli.output import (
     check_output,
     echo_json,
+    model_option,
     show_table,
     to_plain,
     write_saved,
@@ -22,65 +22,41 @@ from rejoint.factorization.factorize import factorize
 from rejoint.io.fit_notes import fit_notes
 from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import Remark, join_messages
+from rejoint.messages import Remark
 from rejoint.text import clean_label, format_number, plural
-
-EXAMPLES = """\b
-Examples:
-  rejoint fit-tables triples -o model.rejoint
-  rejoint fit-tables triples -o model.rejoint --rank 4
-  rejoint fit-tables triples -o smooth.rejoint --solver smooth
-  rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o two.rejoint --rank 2 --within 0.05
-  rejoint fit-tables published -o three.rejoint --rank 2 --missing x=unknown --solver kl"""
-
 
 _SHOWN = 8  # tables of which it is said how they were understood
 
 
-@click.command("fit-tables", epilog=EXAMPLES)
-@click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
-@options.model
-@options.rank
-@click.option(
-    "--solver",
-    type=click.Choice(["auto", "algebraic", "admm", "newton", "kl", "smooth"]),
-    default="auto",
-    show_default=True,
-    help="auto meets the tables; with --rank it is least squares, as are algebraic, admm and "
-    "newton. kl: Kullback-Leibler divergence. smooth: the mean of models of very many classes.",
+@declare(
+    "--rank --within --seed --json +tables",
+    argument("tables", "DIR|FILES..."),
+    model_option,
+    option(
+        "--solver auto|algebraic|admm|newton|kl|smooth",
+        "auto meets the tables; with --rank it is least squares, as are algebraic, admm and "
+        "newton. kl: Kullback-Leibler divergence. smooth: the mean of models of very many classes.",
+        default="auto",
+    ),
+    option("--starts N", "Number of starts.", default=10),
+    option(
+        "--weighting equal|count",
+        "Whether tables count equally or by their number of records.",
+        default="equal",
+    ),
+    several(
+        "--older VARIABLES",
+        "A table of an earlier time, by its variables: --older age,sex. Its odds ratios count, "
+        "and not the shares that other tables have, too.",
+    ),
+    examples="""\
+  rejoint fit-tables triples -o model.rejoint
+  rejoint fit-tables triples -o model.rejoint --rank 4
+  rejoint fit-tables triples -o smooth.rejoint --solver smooth
+  rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o two.rejoint --rank 2 --within 0.05
+  rejoint fit-tables published -o three.rejoint --rank 2 --missing x=unknown --solver kl""",
 )
-@click.option("--starts", type=click.IntRange(min=1), default=10, show_default=True)
-@click.option(
-    "--weighting",
-    type=click.Choice(["equal", "count"]),
-    default="equal",
-    show_default=True,
-    help="Whether tables count equally or by their number of records.",
-)
-@options.within("Exit with code 4 if a table is missed by more than this share of its mass.")
-@click.option(
-    "--older",
-    metavar="VARIABLES",
-    multiple=True,
-    help="A table of an earlier time, by its variables: --older age,sex. Its odds ratios count, "
-    "and not the shares that other tables have, too.",
-)
-@options.seed
-@options.as_json
-@options.of_tables
-def command(
-    tables: tuple[str, ...],
-    output: str,
-    rank: int | None,
-    solver: Any,
-    starts: int,
-    weighting: Any,
-    within: float | None,
-    older: tuple[str, ...],
-    seed: int,
-    as_json: bool,
-    table_reader: TableReader,
-) -> None:
+def command(o: Options) -> None:
     """Learn a model from published tables alone: a folder of files, an archive, or some files.
 
     The model reproduces the published numbers: it is the only model of low rank that meets the
@@ -92,58 +68,46 @@ def command(
     and ODS in long form or as cross-tables. What a file does not say is proposed or asked; cells
     that were held back are unknown, not zero. `rejoint check-tables` shows each table.
     """
-    check_output(output, as_json)
-    marginals, readings = table_reader.read_with_readings(*tables)
-    for reading in readings[:_SHOWN]:
+    check_output(o.output, o.json)
+    marginals, files = o.read_tables(*o.tables)
+    for reading in files.readings[:_SHOWN]:
         echo(describe_reading(reading), err=True)
-    if len(readings) > _SHOWN:
-        echo(f"... and {len(readings) - _SHOWN:,} more: rejoint check-tables", err=True)
+    if len(files.readings) > _SHOWN:
+        echo(f"... and {len(files.readings) - _SHOWN:,} more: rejoint check-tables", err=True)
     echo(repr(marginals), err=True)
+    asked = o.asked("rank", "solver", "weighting")
+    asked |= {"n_init": o.starts, "older": [split_names([names]) for names in o.older]}
     with catch_warnings():
         simplefilter("ignore", Remark)  # what the tables leave open is said in `stop`, too
-        result = keep_best(
-            factorize,
-            marginals,
-            rank or "auto",
-            solver,
-            n_init=starts,
-            weighting=weighting,
-            older=[[name.strip() for name in names.split(",")] for names in older],
-            random_state=seed,
-        )
+        result = keep_best(factorize, marginals, **asked)
     fits = marginals.compare(result.pmf)
     notes = fit_notes(
         result,
         tables=marginals,
-        readings=readings,
-        source=tables[0] if len(tables) == 1 and tables[0] != "-" else None,
-        seed=seed,
+        readings=files.readings,
+        source=o.tables[0] if len(o.tables) == 1 and o.tables[0] != "-" else None,
+        seed=o.seed,
         fit=table_fit(marginals, fits),
     )
-    echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
-    write_saved(output, result.pmf.to_saved(to_plain(notes)))
-    _say(marginals, fits, output, notes, as_json)
+    echo("\n".join(in_options(text) for text in (result.choice, result.stop) if text), err=True)
+    write_saved(o.output, result.pmf.to_saved(to_plain(notes)))
+    _show_fits(marginals, fits, o, notes)
     if is_ended():
-        echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
-    elif within is not None and fits and fits[0].distance > within:
-        worst = ", ".join(fits[0].names)
-        echo(
-            f"Table {worst} is missed by {format_number(fits[0].distance)}: --within {within}.",
-            err=True,
-        )
+        echo(f"Ended by Ctrl-C: the best model so far is in {o.output}.", err=True)
+    elif o.within is not None and fits and fits[0].distance > o.within:
+        missed = f"{', '.join(fits[0].names)} is missed by {format_number(fits[0].distance)}"
+        echo(f"Table {missed}: --within {o.within}.", err=True)
         raise click.exceptions.Exit(EXIT_FAR)
 
 
-def _say(
-    marginals: Marginals, fits: Fits, output: str, notes: dict[str, Any], as_json: bool
-) -> None:
+def _show_fits(marginals: Marginals, fits: Fits, o: Options, notes: dict[str, Any]) -> None:
     strife = list_disagreements(marginals)
-    if as_json:
-        plain = [fit._asdict() for fit in fits]
-        apart = [d._asdict() for d in strife]
-        echo_json({"model": output, **notes, "fits": plain, "disagreements": apart})
+    if o.json:
+        plain = {"fits": [fit._asdict() for fit in fits]}
+        plain["disagreements"] = [d._asdict() for d in strife]
+        echo_json({"model": o.output, **notes, **plain})
         return
-    err = output == "-"
+    err = o.output == "-"
     rows = [
         (
             ", ".join(fit.names),

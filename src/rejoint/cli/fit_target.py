@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import click
-
-from rejoint.cli import options
 from rejoint.cli.group import keep_best
-from rejoint.cli.options import DataReader, source_name, split_names
-from rejoint.cli.output import check_output, end_fit, show_columns
+from rejoint.cli.options import Options, declare, option, source_name, split_names
+from rejoint.cli.output import check_output, end_fit, model_option, show_columns
 from rejoint.estimators.classifier.classifier_policy import DEFAULT_CLASSIFIER_POLICY
 from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.explorer.document import pair_fit
@@ -17,39 +14,18 @@ from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.text import cite, nearest, show
 
-EXAMPLES = """\b
-Examples:
+
+@declare(
+    "DATA --rank --solver --draws --smooth --seed --json +data",
+    option("--target NAME,...", "The column to predict, or several.", required=True),
+    model_option,
+    examples="""\
   rejoint fit-target patients.csv --target lung -o lung.rejoint
   rejoint fit-target patients.csv --target lung,bronc -o both.rejoint --rank 8
   rejoint predict lung.rejoint patients.csv --all
-  rejoint ask lung.rejoint "P(lung | smoke = yes, xray)" """
-
-
-@click.command("fit-target", epilog=EXAMPLES)
-@click.argument("data", metavar="DATA")
-@click.option(
-    "--target", metavar="NAME,...", required=True, help="The column to predict, or several."
+  rejoint ask lung.rejoint "P(lung | smoke = yes, xray)" """,
 )
-@options.model
-@options.rank
-@options.solver
-@options.draws
-@options.smooth
-@options.seed
-@options.as_json
-@options.of_data
-def command(
-    data: str,
-    target: str,
-    output: str,
-    rank: int | None,
-    solver: str,
-    draws: bool,
-    smooth: bool | None,
-    seed: int,
-    as_json: bool,
-    reader: DataReader,
-) -> None:
+def command(o: Options) -> None:
     """Learn to predict a column from the others, which may have missing values.
 
     Models are trained to predict the column, and averaged with weights by held-out labels. The file
@@ -58,51 +34,48 @@ def command(
     192, unless --bins says otherwise. Ctrl-C ends the fit and keeps what has been trained so far
     (exit code 3).
     """
-    check_output(output, as_json)
-    names = split_names([target])
-    records = _read(data, reader, names, solver)
-    show_columns(records, data)
-    asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    asked["smooth"] = "auto" if smooth is None else smooth
-    ensemble, result = _fit(records, names, asked)
+    check_output(o.output, o.json)
+    names = split_names([o.target])
+    records = _read(o, names)
+    show_columns(records, o.data)
+    ensemble, result = _fit(records, names, o.asked("rank", "solver", "smooth"))
     notes = fit_notes(
         result,
         records=records,
-        source=source_name(data),
-        seed=seed,
+        source=source_name(o.data),
+        seed=o.seed,
         target=names,
         fit=pair_fit(result.pmf, records),
     )
-    how: dict[str, Any] = {"draws": draws, "as_json": as_json, "ensemble": ensemble}
-    end_fit(output, result.pmf, result, notes, **how)
+    how: dict[str, Any] = {"draws": o.draws, "as_json": o.json, "ensemble": ensemble}
+    end_fit(o.output, result.pmf, result, notes, **how)
 
 
-def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Records:
+def _read(o: Options, names: list[str]) -> Records:
     """Return features and labels as JointClassifier reads them from a frame."""
     # scikit-learn takes a second to import, which other commands need not wait for.
     from rejoint.estimators.classifier import features as classifier_input
 
-    frame, weights = reader.frame(data), reader.weights()
-    known = frame.names or ()
-    declared = reader.column_options()
+    frame, weights, declared = o.read_frame(o.data), o.weights(), o.column_options()
+    columns = dict(zip(frame.names or (), frame.columns, strict=True))
     for name in names:
-        if name not in known:
+        if name not in columns:
             raise ValueError(
-                f"--target: there is no column {cite(name)}; the columns are {show(known)}."
-                f"{nearest(name, known)}"
+                f"--target: there is no column {cite(name)}; the columns are "
+                f"{show(tuple(columns))}.{nearest(name, tuple(columns))}"
             )
     classifier_input.check_target_undeclared(names, *declared.values())
-    rest = [name for name in known if name not in names]
+    rest = [name for name in columns if name not in names]
     if not set(rest) - set(weights.columns):
         raise ValueError("--target: no column is left to predict from.")
     table, labels = (
-        Frame(tuple(part), [frame.columns[known.index(name)] for name in part], frame.rows)
-        for part in (rest, names)
+        Frame(tuple(part), [columns[name] for name in part], frame.rows) for part in (rest, names)
     )
-    policy = DEFAULT_CLASSIFIER_POLICY if solver == "auto" else None
+    policy = DEFAULT_CLASSIFIER_POLICY if o.solver == "auto" else None
     features, used = classifier_input.make_records(table, weights, policy=policy, **declared)
-    targets = classifier_input.read_targets(labels, features.names, used)
-    return classifier_input.join(features, targets)
+    return classifier_input.join(
+        features, classifier_input.read_targets(labels, features.names, used)
+    )
 
 
 def _fit(

@@ -3,8 +3,10 @@
 import errno
 import io
 import os
+import re
 import sys
 import warnings
+from ast import literal_eval
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -15,81 +17,87 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rejoint.messages import FitInterrupted, Message, PythonName, PythonOnly, Remark, Term
+from rejoint.messages import FitInterrupted, Remark
 from rejoint.text import cite, clean_text
 
-#: What the command line offers in place of names in Python.
-_IN_PLACE_OF = {
-    "bins": "--bins",
+#: What the command line offers in place of arguments whose option has another name.
+_OPTIONS = {
     "header": "--names",
-    "identifiability.jacobian": "rejoint identify --local",
-    "identifiability.plan": "rejoint identify --plan",
     "kinds": "--ordinal, --nominal, --year, --month",
-    "levels": "--levels",
-    "LowRankPMF.save": "rejoint fit",
-    "header_rows": "--header-rows",
-    "label_columns": "--label-columns",
-    "max_classes": "--max-classes",
-    "m.disagreements()": "rejoint fit-tables --json",
-    "missing_level": "--missing-level",
     "n_init": "--starts",
-    "not_applicable": "--not-applicable",
     "names": "--axis",
-    "rejoint.estimate": "rejoint fit",
     "sample_weight": "--weight",
-    "clusters": "--clusters",
-    "strata": "--strata",
     "subsets": "--subset",
-    "survey_weight": "--survey-weight",
 }
 
+#: Arguments that are options of the same name.
+_SAME = (
+    "agreement|bins|blocks|clusters|collapse|criterion|decimal|delimiter|drop|encoding|form|format|"
+    "header_rows|impossible|kind|label_columns|levels|max_classes|missing|missing_level|noisy|"
+    "not_applicable|older|order|per|rank|rounded|same|sample|sheet|skip|solver|strata|"
+    "survey_weight|table|totals|value|weighting|where"
+)
+
+#: What it offers in place of functions, and of advice that only Python can follow.
+_ADVICE = {
+    "identifiability.jacobian": "rejoint identify --local",
+    "identifiability.plan": "rejoint identify --plan",
+    "LowRankPMF.save": "rejoint fit",
+    "m.disagreements()": "rejoint fit-tables --json",
+    ", and transform drops it (keep_empty_features=False)": "",
+    ", and transform drops them (keep_empty_features=False)": "",
+    ", and give its pmf to rejoint.estimate as start": "",
+    "rejoint.estimate": "rejoint fit",
+    "; give a domain to encode an empty table": "",
+    "; pmf.reduce()": "",
+    " (certificate.other)": "",
+    " (pmf.gaps)": "",
+}
 
 #: Arguments that not every command with a fit in it has as an option: others name ``rejoint fit``.
 OF_FIT = ("agreement", "max_classes", "n_init", "solver")
 
+_NAME = rf"\b(?:{'|'.join(_OPTIONS)}|{_SAME})\b"
+_VALUE = r"""'[^']*'|"[^"]*"|\{[^{}]*\}|\[[^\[\]]*\]|True|False|None|\d[\d_]*(?!\.\d)"""
+#: An argument with ``=``; names of arguments with which a message begins.
+_ARGUMENT = re.compile(rf"(?<![\w'\"{{-])({_NAME})=(?:({_VALUE})|(?![\w'\"]))")
+_FIRST = re.compile(rf"(?:(?:{_NAME})(?:, | or )?)+(?=:| (?:is|has|must|are) )")
+
 
 def in_options(text: str) -> str:
-    """Return a message in the terms of the command line.
-
-    Examples
-    --------
-    >>> from rejoint.messages import Argument
-    >>> in_options(Message("Use {bins}.", bins=Argument("bins", {"age": 5})))
-    "Use --bins 'age=5'."
-    >>> in_options(Message("or use {delimiter}.", delimiter=Argument("delimiter")))
-    'or use --delimiter.'
-    >>> in_options(Message("Try {more}.", more=Argument("n_init", 40)))
-    'Try --starts 40.'
-    """
-    return text.render(_option) if isinstance(text, Message) else str(text)
+    """Return a message in the terms of the command line: ``rank=3`` becomes ``--rank 3``."""
+    for advice, option in _ADVICE.items():
+        text = text.replace(advice, option)
+    first = _FIRST.match(text)
+    if first is not None:
+        names = re.sub(_NAME, lambda name: _option(name[0], ...), first[0])
+        text = names + text[first.end() :]
+    return _ARGUMENT.sub(
+        lambda found: _option(found[1], ... if found[2] is None else literal_eval(found[2])), text
+    )
 
 
-def _option(term: Term) -> str:
-    if isinstance(term, PythonOnly):
-        return ""
-    if isinstance(term, PythonName):
-        return _IN_PLACE_OF.get(term.text, term.text)
-    option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
+def _option(name: str, value: Any) -> str:
+    option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
     context = click.get_current_context(silent=True)
-    if context is not None and term.name in OF_FIT and not isinstance(context.command, click.Group):
+    if context is not None and name in OF_FIT and not isinstance(context.command, click.Group):
         has_option = any(option in parameter.opts for parameter in context.command.params)
         option = option if has_option else f"rejoint fit {option}"
-    if term.name == "not_applicable" and term.value is False:
+    if name == "not_applicable" and value is False:
         return f"{option} none"
-    if term.value is False:
+    if value is False:
         return option.replace("--", "--no-", 1)
-    if isinstance(term.value, str) or type(term.value) is int:
-        return f"{option} {quote(str(term.value))}"
-    if isinstance(term.value, dict):
-        ((name, value),) = term.value.items()
-        if term.name == "kinds":
-            return f"--{value} '{name}'"
-        example = "A,B,C" if term.name == "levels" else "0,10,20"
-        shown = example if value == [...] else str(value)
-        shown = shown if isinstance(value, str | list) else shown.lower()
-        return f"{option} '{name}={shown}'"
-    if isinstance(term.value, list) and all(isinstance(text, str) for text in term.value):
-        return " ".join(f"{option} '{text}'" for text in term.value) or option
+    if isinstance(value, str) or type(value) is int:
+        return f"{option} {quote(str(value))}"
+    if isinstance(value, dict):
+        ((key, use),) = value.items()
+        if name == "kinds":
+            return f"--{use} '{key}'"
+        example = "A,B,C" if name == "levels" else "0,10,20"
+        shown = example if use == [...] else str(use)
+        return f"{option} '{key}={shown if isinstance(use, str | list) else shown.lower()}'"
+    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+        return " ".join(f"{option} '{text}'" for text in value) or option
     return option
 
 

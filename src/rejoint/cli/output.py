@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from math import isfinite
@@ -17,10 +17,11 @@ from typing import IO, Any
 import click
 
 from rejoint.cli.group import echo, in_options, is_ended
+from rejoint.cli.options import option
+from rejoint.domain.domain import Domain
 from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.io.atomic import atomic_file, name_if_full, resolve_target
 from rejoint.io.model_file import SIGNATURE, SavedModel, write_open
-from rejoint.messages import join_messages
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
@@ -87,12 +88,17 @@ def show_columns(records: Records, source: str) -> None:
     )
     if records.design is not None:
         echo(records.design.text, err=True)
-    gone = (records.codes < 0).mean(axis=0) if len(records) else [0.0] * len(records.domain)
-    rows = [
-        (v.name, v.kind, list_levels(v), len(v), f"{empty:.1%}")
-        for v, empty in zip(records.domain, gone, strict=True)
-    ]
-    show_table(("column", "kind", "levels", "number", "empty"), rows, left=3, err=True)
+    empty = (records.codes < 0).mean(axis=0) if len(records) else [0.0] * len(records.domain)
+    show_levels(records.domain, [f"{share:.1%}" for share in empty])
+
+
+def show_levels(domain: Domain, empty: Sequence[str] | None = None) -> None:
+    """Print the variables with their levels, and the shares of empty cells where they are given."""
+    rows: list[list[Any]] = [[v.name, v.kind, list_levels(v), len(v)] for v in domain]
+    head = ["column", "kind", "levels", "number"]
+    if empty is not None:
+        head, rows = [*head, "empty"], [[*r, e] for r, e in zip(rows, empty, strict=True)]
+    show_table(head, rows, left=3, err=True)
 
 
 def list_levels(variable: Any, most: int = 4) -> str:
@@ -109,8 +115,6 @@ def list_levels(variable: Any, most: int = 4) -> str:
 
 
 _BLOCK = 10_000  # rows written at once
-
-Callback = Callable[..., Any]
 
 
 class _Terminal(io.RawIOBase):
@@ -148,6 +152,9 @@ def check_output(output: str, as_json: bool, signature: bytes = SIGNATURE) -> No
         raise click.UsageError("-o - and --json would both write to stdout: give -o a file name.")
 
 
+model_option = option("-o --output FILE", "The model file; .json writes it as text.", required=True)
+
+
 def write_saved(output: str, saved: SavedModel) -> int:
     """Write the contents of a model file; return the number of bytes."""
     made = io.BytesIO()
@@ -168,7 +175,8 @@ def end_fit(
     ensemble: LabelEnsemble | None = None,
 ) -> None:
     """Write the model of a fit; report what was chosen, how it ended and what was written."""
-    echo(in_options(join_messages([result.choice, result.stop, result.agreement], "\n")), err=True)
+    texts = (result.choice, result.stop, result.agreement)
+    echo("\n".join(in_options(text) for text in texts if text), err=True)
     saved = pmf.to_saved(to_plain(notes), draws=draws)
     room = write_saved(
         output, saved._replace(ensemble=None if ensemble is None else ensemble.to_saved())
@@ -218,7 +226,8 @@ def write_rows(
         if as_json or kind in (".json", ".jsonl", ".ndjson"):
             lines = _json_lines(names, rows)
         else:
-            if is_for_spreadsheet():
+            context = click.get_current_context(silent=True)
+            if context is not None and context.params.get("spreadsheet"):
                 names, rows = _disarm(names), map(_disarm, rows)
             lines = _csv_lines(names, rows, "\t" if kind == ".tsv" else ",")
         # No time in the header: the same rows are the same bytes.
@@ -227,30 +236,6 @@ def write_rows(
             target.write(text.encode())
         if packed:
             target.close()
-
-
-_FOR_SPREADSHEET = "rejoint.for_spreadsheet"  # in the meta of click's context
-
-
-def spreadsheet_option(command: Callback) -> Callback:
-    """``--spreadsheet``: no text in CSV and TSV runs as a formula."""
-
-    def keep(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-        ctx.meta[_FOR_SPREADSHEET] = value
-
-    return click.option(
-        "--spreadsheet",
-        is_flag=True,
-        expose_value=False,
-        callback=keep,
-        help="In CSV and TSV, put ' before text that a spreadsheet would run as a formula.",
-    )(command)
-
-
-def is_for_spreadsheet() -> bool:
-    """Whether the rows of the command are for a spreadsheet."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(_FOR_SPREADSHEET))
 
 
 _FORMULA = re.compile("[\t\r\n ]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")

@@ -6,51 +6,33 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.cli import options
 from rejoint.cli.group import echo
-from rejoint.cli.options import DataReader, load_predictor, split_names
+from rejoint.cli.options import Options, declare, load_predictor, option, split_names
 from rejoint.cli.output import to_plain, write_rows
 from rejoint.cli.raw_table import read_raw
+from rejoint.domain.variable import Variable
 from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
 from rejoint.estimators.imputer.fill import level_probabilities
 from rejoint.messages import remark
-from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.text import plural
 
-EXAMPLES = """\b
-Examples:
+Columns = dict[str, list[Any]]
+
+
+@declare(
+    "MODEL DATA --output --spreadsheet --json +domain",
+    option("--target NAME,...", "Columns to predict; by default the targets of fit-target."),
+    option("--all", "Also write the probability of every level."),
+    option("--explain", "Also write what each column contributes, in log-odds."),
+    option("--keep", "Also write the columns of DATA, first."),
+    examples="""\
   rejoint predict patients.rejoint patients.csv --target lung
   rejoint predict patients.rejoint patients.csv --target lung,bronc --all -o lung.csv
   rejoint predict patients.rejoint patients.csv --target lung --keep --json
-  rejoint predict lung.rejoint patients.csv --explain"""
-
-
-@click.command("predict", epilog=EXAMPLES)
-@click.argument("model", metavar="MODEL")
-@click.argument("data", metavar="DATA")
-@click.option(
-    "--target", metavar="NAME,...", help="Columns to predict; by default the targets of fit-target."
+  rejoint predict lung.rejoint patients.csv --explain""",
 )
-@click.option("--all", "every", is_flag=True, help="Also write the probability of every level.")
-@click.option(
-    "--explain", is_flag=True, help="Also write what each column contributes, in log-odds."
-)
-@click.option("--keep", is_flag=True, help="Also write the columns of DATA, first.")
-@options.rows
-@options.as_json
-@options.of_domain
-def command(
-    model: str,
-    data: str,
-    target: str | None,
-    every: bool,
-    explain: bool,
-    keep: bool,
-    output: str | None,
-    as_json: bool,
-    reader: DataReader,
-) -> None:
+def command(o: Options) -> None:
     """Predict a column of each row: its most probable level and the probability of it.
 
     The values of the column itself are not used. Where they exist, the share of correct predictions
@@ -62,27 +44,25 @@ def command(
     the label predicted, and `baseline` has the log-odds with all columns missing: together they are
     the log-odds of the prediction.
     """
-    pmf, ensemble, notes = load_predictor(model)
-    targets = split_names([target]) if target else notes.get("target") or []
+    pmf, ensemble, notes = load_predictor(o.model)
+    targets = split_names([o.target]) if o.target else notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")
     places = list(pmf.domain.indices(targets))
-    raw = read_raw(data, reader, pmf.domain)
+    raw = read_raw(o.data, o, pmf.domain)
     assert raw.records is not None
-    head, columns = ([*raw.names], [*raw.columns]) if keep else ([], [])
+    head, columns = ([*raw.names], [*raw.columns]) if o.keep else ([], [])
     for n in places:
         table = _label_shares(ensemble, raw.records, n)
         if table is None:
             table = level_probabilities(pmf, raw.records.codes, n)
-        names, found = _answers(pmf, n, table, every)
-        head += names
-        columns += found
-        if explain:
-            names, found = _explained(ensemble, raw.records, n)
-            head += names
-            columns += found
-        _judge(pmf, raw.records, n, table)
-    write_rows(output, head, zip(*columns, strict=True), as_json=as_json)
+        made = _predictions(pmf.domain[n], table, o.all)
+        if o.explain:
+            made |= _explanations(ensemble, raw.records, n)
+        head += made
+        columns += made.values()
+        _report_accuracy(raw.records, n, table)
+    write_rows(o.output, head, zip(*columns, strict=True), as_json=o.json)
 
 
 def _label_shares(
@@ -101,9 +81,7 @@ def _label_shares(
     return None
 
 
-def _explained(
-    ensemble: LabelEnsemble | None, records: Records, n: int
-) -> tuple[list[str], list[Any]]:
+def _explanations(ensemble: LabelEnsemble | None, records: Records, n: int) -> Columns:
     """What each feature contributes to the label predicted."""
     name = records.names[n]
     if ensemble is None or name not in ensemble.targets:
@@ -114,26 +92,22 @@ def _explained(
     features = ensemble.features.names
     reasons = ensemble.explain(records.codes[:, : len(features)], target=name)
     parts = [dict((c.feature, c.log_odds) for c in why.contributions) for why in reasons]
-    columns = [[why.baseline for why in reasons]]
-    columns += [[part.get(feature, 0.0) for part in parts] for feature in features]
-    return [f"{name}_baseline", *(f"{name}_from_{feature}" for feature in features)], columns
+    made: Columns = {f"{name}_baseline": [why.baseline for why in reasons]}
+    return made | {f"{name}_from_{f}": [part.get(f, 0.0) for part in parts] for f in features}
 
 
-def _answers(
-    pmf: LowRankPMF, n: int, table: NDArray[np.float64], every: bool
-) -> tuple[list[str], list[Any]]:
-    variable = pmf.domain[n]
+def _predictions(variable: Variable, table: NDArray[np.float64], every: bool) -> Columns:
     levels = [to_plain(level) for level in variable.levels]
     best = table.argmax(axis=1) if len(table) else []
-    names = [f"{variable.name}_predicted", f"{variable.name}_probability"]
-    columns = [[levels[i] for i in best], table.max(axis=1, initial=0.0).tolist()]
-    if every:
-        names += [f"{variable.name}={level}" for level in levels]
-        columns += table.T.tolist()
-    return names, columns
+    made: Columns = {
+        f"{variable.name}_predicted": [levels[i] for i in best],
+        f"{variable.name}_probability": table.max(axis=1, initial=0.0).tolist(),
+    }
+    shares = zip(levels, table.T.tolist(), strict=True) if every else ()
+    return made | {f"{variable.name}={level}": share for level, share in shares}
 
 
-def _judge(pmf: LowRankPMF, records: Records, n: int, table: NDArray[np.float64]) -> None:
+def _report_accuracy(records: Records, n: int, table: NDArray[np.float64]) -> None:
     truth = records.codes[:, n]
     there = np.flatnonzero(truth >= 0)
     if not len(there):
@@ -141,7 +115,7 @@ def _judge(pmf: LowRankPMF, records: Records, n: int, table: NDArray[np.float64]
     right = float((table[there].argmax(axis=1) == truth[there]).mean())
     loss = -np.log(np.maximum(table[there, truth[there]], 1e-300)).mean()
     echo(
-        f"{pmf.domain.names[n]}: {right:.1%} correct in {plural(len(there), 'row')} that have it, "
+        f"{records.names[n]}: {right:.1%} correct in {plural(len(there), 'row')} that have it, "
         f"log-loss {loss:.4f}.",
         err=True,
     )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.cli.options import DataReader
+from rejoint.cli.options import Options
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing
 from rejoint.domain.variable import Variable
@@ -37,7 +37,7 @@ class RawTable(NamedTuple):
         """Whether a cell of a column is empty."""
         return cell.strip() in self.empty if isinstance(cell, str) else is_missing(cell)
 
-    def gone(self, name: str) -> NDArray[np.bool_]:
+    def empty_cells(self, name: str) -> NDArray[np.bool_]:
         """Which cells of a column are empty."""
         cells = self.columns[self.names.index(name)]
         return np.array([self.is_empty(cell) for cell in cells], dtype=bool)
@@ -66,9 +66,9 @@ class RawTable(NamedTuple):
         return zip(*self.columns, strict=True)
 
 
-def read_raw(path: str, reader: DataReader, domain: Domain | None = None) -> RawTable:
+def read_raw(path: str, o: Options, domain: Domain | None = None) -> RawTable:
     """Read a file as it is written and, where a domain is given, as records over it."""
-    how = reader.file()
+    how = o.file()
     source, empty = Source(path), frozenset(how["missing"])
     kind = format_of(source, how["format"])
     if kind != "text":

@@ -6,13 +6,11 @@ from math import prod
 from pathlib import PurePath
 from typing import Any
 
-import click
 import numpy as np
 
-from rejoint.cli import options
 from rejoint.cli.group import echo, in_options
-from rejoint.cli.inspect import fit_of
-from rejoint.cli.options import DataReader, TableReader, load_with_notes, origin
+from rejoint.cli.inspect import compare_with
+from rejoint.cli.options import Options, declare, load_predictor, option, origin
 from rejoint.cli.output import check_output, echo_json, format_classes, open_output
 from rejoint.explorer.document import document
 from rejoint.explorer.page import page
@@ -31,14 +29,7 @@ Notes = Mapping[str, Any]
 def print_view(
     pmf: LowRankPMF, notes: Notes, records: Records | None, fit: Any, title: str, file: str
 ) -> dict[str, Any]:
-    """Return the document of the explorer's page that is shown for print.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> print_view(rj.datasets.asia(), {}, None, None, "Asia", "asia.rejoint")["report"]["classes"]
-    'The model has 8 classes.'
-    """
+    """Return the document of the explorer's page that is shown for print."""
     groups, curve = notes.get("classes_are_groups", True), notes.get("rank_curve")
     average = "" if groups else ": parts of an average, not groups of records"
     report = {
@@ -97,11 +88,12 @@ def _describe_empty(notes: Notes, records: Records | None) -> dict[str, Any] | N
 
 def _describe_verdict(pmf: LowRankPMF, groups: bool) -> dict[str, Any] | None:
     """Whether tables determine the model: those it was fitted to, or all of three variables."""
-    found = model_verdict(pmf) if groups or pmf.tables is not None else None
-    if found is None:
+    verdict = model_verdict(pmf) if groups or pmf.tables is not None else None
+    if verdict is None:
         return None
-    details = [in_options(text) for text in found.details]
-    return {"question": found.question, "verdict": in_options(found.verdict), "details": details}
+    details = [in_options(text) for text in verdict.details]
+    plain = {"question": verdict.question, "verdict": in_options(verdict.verdict)}
+    return {**plain, "details": details}
 
 
 def _list_commands(pmf: LowRankPMF, file: str) -> str:
@@ -113,45 +105,28 @@ def _list_commands(pmf: LowRankPMF, file: str) -> str:
     return f"rejoint ask {named} {question}\nrejoint sample {named} -n 100\nrejoint explore {named}"
 
 
-EXAMPLES = """\b
-Examples:
+@declare(
+    "MODEL --data --tables --json +survey +tables",
+    option("--title TITLE", "Title of the page; the file name by default."),
+    option("-o --output FILE", "The page.", default="report.html"),
+    examples="""\
   rejoint report patients.rejoint -o report.html
-  rejoint report patients.rejoint --data patients.csv --title "Patients" -o report.html"""
-
-
-@click.command("report", epilog=EXAMPLES)
-@click.argument("model", metavar="MODEL")
-@click.option("--data", metavar="DATA", help="Records to show beside the model.")
-@click.option("--tables", metavar="DIR", help="Tables to compare the model with.")
-@click.option("--title", help="Title of the page; the file name by default.")
-@click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True)
-@options.as_json
-@options.of_tables
-@options.of_survey
-def command(
-    model: str,
-    data: str | None,
-    tables: str | None,
-    title: str | None,
-    output: str,
-    as_json: bool,
-    reader: DataReader,
-    table_reader: TableReader,
-) -> None:
+  rejoint report patients.rejoint --data patients.csv --title "Patients" -o report.html""",
+)
+def command(o: Options) -> None:
     """Write a report: data, empty cells, rank and why, identifiability, fit, classes, dependence.
 
     One HTML file that fetches nothing: the explorer's page for reading and printing. It has no
     records in it: the model, shares, and the tables that the model was fitted to, if there are any.
     """
-    check_output(output, as_json, signature=b"")
-    pmf, notes = load_with_notes(model)
-    records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)
-    name = title or ("Model" if model == "-" else PurePath(model).stem)
-    plain = print_view(pmf, notes, records, fit, name, PurePath(model).name)
-    with open_output(output) as file:
+    check_output(o.output, o.json, signature=b"")
+    pmf, _, notes = load_predictor(o.model)
+    records, fit = compare_with(o, pmf, notes)
+    path = PurePath("Model" if o.model == "-" else o.model)
+    plain = print_view(pmf, notes, records, fit, o.title or path.stem, PurePath(o.model).name)
+    with open_output(o.output) as file:
         file.write(page(plain).encode())
-    if as_json:
-        echo_json({"report": output})
-    elif output != "-":
-        echo(f"Written: {output}.", err=True)
+    if o.json:
+        echo_json({"report": o.output})
+    elif o.output != "-":
+        echo(f"Written: {o.output}.", err=True)

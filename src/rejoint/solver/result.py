@@ -391,6 +391,5 @@ class FitResult:
 
 def _parts(text: str) -> list[str]:
     """The parts that a text was joined of, as far as these are known."""
-    if isinstance(text, Message) and text.fields and all(k.startswith("part") for k in text.fields):
-        return [part for each in text.fields.values() for part in _parts(each)]
-    return [str(text)] if text else []
+    parts = text.parts if isinstance(text, Message) else ()
+    return [str(part) for part in parts or (text,) if part]
