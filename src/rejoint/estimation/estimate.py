@@ -20,7 +20,7 @@ from rejoint.domain.variable import Kind
 from rejoint.estimation.blocks import BlockFit, add_blocks
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws, pass_cells
+from rejoint.estimation.gibbs import Bayes, Draw, child, describe_effective_draws, pass_cells
 from rejoint.estimation.pair_shift import Misfit, find_gaps
 from rejoint.estimation.part_summary import packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -34,11 +34,11 @@ from rejoint.estimation.posterior_mean import (
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.smoothing import TIME_LEVELS, Smooth, smooth_data, smooth_variables
 from rejoint.estimation.starts import (
-    LabelledStart,
     StartSearch,
     count_starts,
     describe_ends,
     independence,
+    model_of_labels,
     random_model,
 )
 from rejoint.estimation.variational import estimate_concentrations
@@ -233,7 +233,7 @@ class Request:
     start: LowRankPMF | None = None
     n_init: int | None = None
     policy: Policy = DEFAULT
-    start_labels: LabelledStart | None = None
+    start_labels: Model | None = None
     budget: float | None = None
     counts: bool = False
 
@@ -274,8 +274,8 @@ def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
 
 def read_labels(
     source: Scan | BaseRecords, labels: Any, rank: int | str, start: LowRankPMF | None
-) -> LabelledStart:
-    """Return the labels that a fit starts from, or raise an error if it cannot."""
+) -> Model:
+    """Return the model of the labels that a fit starts from, or raise an error if it cannot."""
     if isinstance(source, Scan):
         raise ValueError(
             "start_labels needs records in memory, and a Scan is read part by part: fit a part of "
@@ -283,7 +283,7 @@ def read_labels(
         )
     if start is not None:
         raise ValueError("start and start_labels both set where the fit starts: give one of them.")
-    return LabelledStart.of(source, labels, rank)
+    return model_of_labels(source, labels, rank)
 
 
 def fingerprint(source: Scan | BaseRecords) -> str:
@@ -365,8 +365,11 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         known = [] if selection is None else start_at(selection.pmf, small, rank)
         starts = Starts(known, start_at(request.start, small, rank), n_init)
         if (labelled := request.start_labels) is not None:
-            count = count_starts(small, rank, n_init, policy)
-            starts = replace(starts, given=labelled.models(small, rank, count, session.rng))
+            # Random classes fill it up to the rank.
+            count = count_starts(small, rank, n_init, policy) if rank > labelled.rank else 1
+            center, rng = small.layout.split(small.center), session.rng
+            given = [labelled.extend(rank, center, child(rng)) for _ in range(count)]
+            starts = replace(starts, given=given)
         plan = selection.plan if selection is not None and isinstance(solver, Bayes) else None
         if plan is None:
             modes = find_modes(data, rank, solver, starts, session, policy)
