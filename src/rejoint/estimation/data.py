@@ -158,10 +158,7 @@ class Data(ABC):
         return float("nan")
 
     def to_pmf(
-        self,
-        model: Model,
-        answer: "BlockFit | None" = None,
-        gaps: Sequence[TableGap] = (),
+        self, model: Model, answer: "BlockFit | None" = None, gaps: Sequence[TableGap] = ()
     ) -> LowRankPMF:
         """Return the model with its labels, what answers, and posterior draws."""
         seen, domain = self.observed(model), self.domain

@@ -324,10 +324,7 @@ def open_data(
             yield InMemory.of(records), records
             return
         scan = replace(scan, rows=summary.rows)
-        yield (
-            Parted(scan.domain, scan.threads, scan, summary, session.report),
-            summary.observed,
-        )
+        yield (Parted(scan.domain, scan.threads, scan, summary, session.report), summary.observed)
 
 
 def fit_data(data: Data, request: Request, session: Session) -> FitResult:

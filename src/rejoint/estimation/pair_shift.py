@@ -572,11 +572,7 @@ def find_gaps(
 
 
 def make_gap(
-    data: InMemory,
-    groups: LevelGroups,
-    tables: PairTables,
-    misfit: Misfit,
-    pair: tuple[int, int],
+    data: InMemory, groups: LevelGroups, tables: PairTables, misfit: Misfit, pair: tuple[int, int]
 ) -> TableGap:
     """Describe how far a table of records is from that of a model, and where it differs most."""
     block = tuple(groups.layout.rows(n) for n in pair)
