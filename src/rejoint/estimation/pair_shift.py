@@ -292,22 +292,6 @@ def rake(layout: Layout, tables: FloatArray, margins: FloatArray) -> FloatArray:
     return np.asarray((tables + tables.T) / 2)
 
 
-def rake_table(table: FloatArray, like: FloatArray) -> FloatArray:
-    """Scale a table of two variables to the margins of another.
-
-    Examples
-    --------
-    >>> rake_table(np.full((2, 2), 0.25), np.array([[0.3, 0.0], [0.3, 0.4]]))
-    array([[0.18, 0.12],
-           [0.42, 0.28]])
-    """
-    layout, rows = Layout(table.shape), len(table)
-    both, margins = np.zeros((layout.size, layout.size)), np.zeros((layout.size, 2))
-    both[:rows, rows:], both[rows:, :rows] = table, table.T
-    margins[:rows, 1], margins[rows:, 0] = like.sum(axis=1), like.sum(axis=0)
-    return rake(layout, both, margins)[:rows, rows:]
-
-
 def mean_distance(first: Model, second: Model) -> float:
     """Total variation between the tables of two variables of two models, on average.
 
@@ -337,7 +321,7 @@ def count_pairs(
     step = max(BLOCK_NUMBERS // layout.size, 1)
     for at in range(0, len(rows), step):
         part = rows[at : at + step]
-        cells = one_hot(data.layout, groups, data.table(part))
+        cells = one_hot(data.layout, data.table(part)) @ groups.sums.T
         weighted = cells * data.weight[part][:, None]
         if len(layout.levels) ** 2 * 20 > layout.size**2:  # many cells of a row are ones
             total += weighted.toarray().T @ cells.toarray()
@@ -346,14 +330,12 @@ def count_pairs(
     return PairTables(layout, total * off_block_mask(layout))
 
 
-def one_hot(layout: Layout, groups: LevelGroups, codes: Codes) -> csr_array:
-    """One column for each group, (M, groups); zero where a value is missing."""
-    own = np.asarray(codes)[:, list(groups.variables)]
-    rows, columns = np.nonzero(own >= 0)
-    first = layout.offsets[:-1][list(groups.variables)]
-    level = groups.group[first[columns] + own[rows, columns]]
+def one_hot(layout: Layout, codes: Codes) -> csr_array:
+    """One column for each level, (M, L); zero where a value is missing."""
+    rows, n = np.nonzero(codes >= 0)
+    level = layout.offsets[n] + codes[rows, n]
     ones = np.ones(len(rows), dtype=np.float32)
-    return csr_array((ones, (rows, level)), shape=(len(own), groups.layout.size))
+    return csr_array((ones, (rows, level)), shape=(len(codes), layout.size))
 
 
 # --- how far a model is from them -----------------------------------------------------------------
@@ -563,10 +545,10 @@ def find_gaps(
     chance = misfit.freedom + policy.gap_errors * np.sqrt(2.0 * misfit.freedom)
     beyond = np.triu(misfit.statistic - chance, 1) * (tables.records > 0)
     order = np.argsort(-beyond, axis=None, kind="stable")[: policy.gaps_kept]
-    pairs = zip(*np.unravel_index(order, beyond.shape), strict=True)
+    pairs = np.column_stack(np.unravel_index(order, beyond.shape))
     return tuple(
-        make_gap(data, groups, tables, misfit, (int(i), int(j)))
-        for i, j in pairs
+        make_gap(data, groups, tables, misfit, (i, j))
+        for i, j in pairs.tolist()
         if beyond[i, j] > 0.0
     )
 
@@ -581,9 +563,9 @@ def make_gap(
     away = np.abs(given - own)
     names = [group_names(data, groups, n) for n in pair]
     single = np.ix_(*([name is not None for name in each] for each in names))
-    most = np.zeros_like(away)
-    most[single] = away[single]
-    at = np.unravel_index(int(np.argmax(most)), away.shape)
+    shown = np.zeros_like(away)
+    shown[single] = away[single]
+    at = np.unravel_index(int(np.argmax(shown)), away.shape)
     variables = [data.domain.names[groups.variables[n]] for n in pair]
     cell = [f"{v} = {each[k]}" for v, each, k in zip(variables, names, at, strict=True)]
     return TableGap(
