@@ -292,20 +292,6 @@ def rake(layout: Layout, tables: FloatArray, margins: FloatArray) -> FloatArray:
     return np.asarray((tables + tables.T) / 2)
 
 
-def mean_distance(first: Model, second: Model) -> float:
-    """Total variation between the tables of two variables of two models, on average.
-
-    Examples
-    --------
-    >>> one, other = (Model.of([1.0], [[[a], [1 - a]], [[1.0]]]) for a in (0.5, 0.7))
-    >>> round(mean_distance(one, other), 6)
-    0.2
-    """
-    away = np.abs(model_tables(first) - model_tables(second)).sum() / 2
-    variables = len(first.layout.levels)
-    return float(away) / max(variables * (variables - 1), 1)
-
-
 # --- tables of records ----------------------------------------------------------------------------
 
 

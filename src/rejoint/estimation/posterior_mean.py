@@ -20,7 +20,6 @@ from rejoint.estimation.pair_shift import (
     PairTables,
     Target,
     count_pairs,
-    mean_distance,
     model_tables,
     one_hot,
     shift,
@@ -153,12 +152,15 @@ def shift_to_pairs(
         yield Shifted(model, groups, tables, model)
         return
     merged = groups.merge(model)
+    before, cells = model_tables(merged), len(groups.variables) * (len(groups.variables) - 1)
     target = Target.of(groups, tables, merged, [groups.merge(draw) for draw in draws])
     after, steps = merged, policy.pair_steps // min(len(anchors), 2)
     for weight in anchors:
         after = shift(target.tables, merged, after, weight, steps, policy)
         moved = groups.spread(model, merged, after)
-        yield Shifted(moved, groups, tables, model, target, mean_distance(merged, after))
+        # Total variation of a table, on average.
+        distance = float(np.abs(before - model_tables(after)).sum()) / 2 / cells
+        yield Shifted(moved, groups, tables, model, target, distance)
 
 
 def spread_draws(

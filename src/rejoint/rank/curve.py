@@ -526,7 +526,7 @@ def merge_down(
     polish = Em(prior, limits=policy.polish, policy=policy)
     brief = Em(prior, limits=Limits(policy.merge_tries[1], 0.0, exact=-1.0), policy=policy)
     while model.rank > bottom:
-        candidates = [merge_pair(model, f, g) for f, g in cheapest_pairs(model, policy)]
+        candidates = list(cheapest_merges(model, policy))
         heavy = np.argsort(-model.weights, kind="stable")[:-1]
         candidates.append(model.take(np.sort(heavy)))
         tried = [run(brief, data, candidate) for candidate in candidates]
@@ -535,35 +535,16 @@ def merge_down(
         yield model
 
 
-def cheapest_pairs(model: Model, policy: Policy = DEFAULT) -> list[tuple[int, int]]:
-    """Pairs of classes whose merging loses least: ``w H(mix) - w_f H(f) - w_g H(g)``.
-
-    Examples
-    --------
-    >>> model = Model.of([0.3, 0.3, 0.4], [[[0.9, 0.85, 0.1], [0.1, 0.15, 0.9]]])
-    >>> cheapest_pairs(model)[0]
-    (0, 1)
-    """
+def cheapest_merges(model: Model, policy: Policy) -> Iterator[Model]:
+    """Merge two classes into their mean, where ``w H(mix) - w_f H(f) - w_g H(g)`` is least."""
     weights, factors = model.weights, model.factors
     own = weights * entr(factors).sum(axis=0)
     first, second = np.triu_indices(model.rank, 1)
     both = weights[first] + weights[second]
     mixed = (factors[:, first] * weights[first] + factors[:, second] * weights[second]) / both
     cost = both * entr(mixed).sum(axis=0) - own[first] - own[second]
-    order = np.argsort(cost, kind="stable")[: policy.merge_tries[0]]
-    return [(int(first[k]), int(second[k])) for k in order]
-
-
-def merge_pair(model: Model, f: int, g: int) -> Model:
-    """Return the model with two classes merged into their mean.
-
-    Examples
-    --------
-    >>> merge_pair(Model.of([0.25, 0.75], [[[1.0, 0.2], [0.0, 0.8]]]), 0, 1).factors[:, 0]
-    array([0.4, 0.6])
-    """
-    weights, factors = model.weights.copy(), model.factors.copy()
-    both = weights[f] + weights[g]
-    factors[:, f] = (weights[f] * factors[:, f] + weights[g] * factors[:, g]) / both
-    weights[f] = both
-    return Model(model.layout, weights, factors).take(np.delete(np.arange(model.rank), g))
+    for k in np.argsort(cost, kind="stable")[: policy.merge_tries[0]]:
+        f, g = first[k], second[k]
+        columns, sizes = factors.copy(), weights.copy()
+        columns[:, f], sizes[f] = mixed[:, k], both[k]
+        yield Model(model.layout, sizes, columns).take(np.delete(np.arange(model.rank), g))

@@ -265,22 +265,12 @@ class CriterionText:
         The difference below which two ranks cannot be told apart.
     scale : float
         What a score is multiplied by where it is shown; negative where lower is better.
-
-    Examples
-    --------
-    >>> CriterionText("BIC", "2", "2 in BIC", scale=-2000.0).extreme
-    'lowest'
     """
 
     name: str
     slack: str
     nearness: str
     scale: float = 1.0
-
-    @property
-    def extreme(self) -> str:
-        """Word for the best value."""
-        return "lowest" if self.scale < 0 else "highest"
 
     def show(self, *scores: float) -> list[str]:
         """Write values of the criterion with enough decimals to tell them apart.
@@ -457,7 +447,8 @@ def describe_selection(
             f"The {measure.name} is {mine} at each of the ranks {listed(ranks)}: it does not "
             f"distinguish them, and rank {chosen} is the smallest."
         )
-    best, said = f"the {measure.extreme} {measure.name}", listed(ranks, MOST_LISTED_RANKS)
+    best = f"the {'lowest' if measure.scale < 0 else 'highest'} {measure.name}"
+    said = listed(ranks, MOST_LISTED_RANKS)
     said = f"Rank {chosen} of {said} has {best}, {mine}."
     if scores[chosen] != top:
         first = min(ranks, key=lambda rank: -scores[rank])
