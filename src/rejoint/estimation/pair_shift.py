@@ -292,6 +292,22 @@ def rake(layout: Layout, tables: FloatArray, margins: FloatArray) -> FloatArray:
     return np.asarray((tables + tables.T) / 2)
 
 
+def rake_table(table: FloatArray, like: FloatArray) -> FloatArray:
+    """Scale a table of two variables to the margins of another.
+
+    Examples
+    --------
+    >>> rake_table(np.full((2, 2), 0.25), np.array([[0.3, 0.0], [0.3, 0.4]]))
+    array([[0.18, 0.12],
+           [0.42, 0.28]])
+    """
+    layout, rows = Layout(table.shape), len(table)
+    both, margins = np.zeros((layout.size, layout.size)), np.zeros((layout.size, 2))
+    both[:rows, rows:], both[rows:, :rows] = table, table.T
+    margins[:rows, 1], margins[rows:, 0] = like.sum(axis=1), like.sum(axis=0)
+    return rake(layout, both, margins)[:rows, rows:]
+
+
 # --- tables of records ----------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
-from rejoint.estimation.blocks import rake_to
+from rejoint.estimation.pair_shift import rake_table
 from rejoint.estimation.part_summary import summarize
 from rejoint.estimation.policy import DEFAULT
 from rejoint.explorer.page_tables import page_tables, plain_as_read
@@ -121,7 +121,7 @@ def _compared(
     for k, names in enumerate(subsets):
         number, seen = float(counted.totals[k]), counted.shares(k)
         if number > 0:
-            expected = rake_to(pmf.marginal(names), [seen.sum(axis=1), seen.sum(axis=0)])
+            expected = rake_table(pmf.marginal(names), seen)
             yield {
                 "names": list(names),
                 "distance": float(np.abs(seen - expected).sum() / 2),
