@@ -14,9 +14,9 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimation.folds import make_folds
 from rejoint.estimation.priors import first_concentrations, make_prior
 from rejoint.estimation.starts import random_model
-from rejoint.rank.criteria import information_criteria, relative_entropy
+from rejoint.rank.criteria import information_criteria, largest_rank, relative_entropy
 from rejoint.rank.curve import Curve, HeldOutSearch, merge_down
-from rejoint.rank.select import largest_rank, select_rank
+from rejoint.rank.select import select_rank
 from rejoint.rank.selection import (
     MOST_LISTED_RANKS,
     CriterionText,
@@ -24,7 +24,6 @@ from rejoint.rank.selection import (
     describe_selection,
     ranks_to_try,
     search_ranks,
-    smallest_best,
 )
 from rejoint.solver import FitInterrupted, Limits
 from rejoint.solver.session import Session
@@ -509,11 +508,6 @@ def test_growing_ranks_and_those_between_find_the_best(truth):
     beyond = [rank for rank in ranks_to_try(judge.cap) if rank in judge.scores and rank > truth]
     assert len(beyond) <= Policy().flat_ranks + 1
     assert len(found.ranks) < 40
-
-
-def test_the_smallest_of_equals():
-    """One nat over all records is no reason for another class."""
-    assert smallest_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15}, slack=0.2) == 2
 
 
 def test_rare_combinations_are_found():

@@ -177,7 +177,7 @@ def test_the_result_knows_its_choice_and_policy(press, solver):
     press(30)
     result = interrupted(estimate, RECORDS, 3, solver, random_state=0, policy=policy)
     assert result.choice.endswith("was requested.")
-    assert result.policy is policy
+    assert result.policy == policy
 
 
 # --- the way to the fit -------------------------------------------------------------------------

@@ -10,9 +10,9 @@ import rejoint as rj
 from rejoint.estimation import Em, estimate
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.starts import (
-    LabelledStart,
     make_starts,
     model_from_votes,
+    model_of_labels,
     shared_labels,
 )
 
@@ -53,10 +53,7 @@ def share_right(result, records, truth):
 @pytest.mark.parametrize("rank", [2, 3, 5])
 def test_a_smaller_number_of_starts_is_the_beginning_of_a_larger_one(rank):
     data = InMemory.of(random_records(0, (3, 3, 3), 100))
-    few, many = (
-        make_starts(data, rank, n, Em(), np.random.default_rng(1), policy=rj.estimation.Policy())
-        for n in (5, 20)
-    )
+    few, many = (make_starts(data, rank, n, Em(), np.random.default_rng(1)) for n in (5, 20))
     assert [len(few), len(many)] == [5, 20]
     for one, other in zip(few, many, strict=False):
         assert np.array_equal(one(data).factors, other(data).factors)
@@ -126,10 +123,8 @@ NAMED = np.array(["cat", "dog", "owl"])[TRUTH]
 )
 def test_labels_of_every_kind_are_the_same_start(labels):
     records = as_records(ANSWERS)
-    first = LabelledStart.of(records, TRUTH, 3)
-    mine = LabelledStart.of(records, labels, 3)
-    assert np.array_equal(first.labels, mine.labels)
-    assert np.array_equal(first.model.factors, mine.model.factors)
+    first, mine = (model_of_labels(records, each, 3) for each in (TRUTH, labels))
+    assert np.array_equal(first.factors, mine.factors)
     one, other = (
         estimate(records, 3, "map", start_labels=each, random_state=0) for each in (TRUTH, labels)
     )
@@ -173,18 +168,13 @@ def test_unknown_labels_are_left_out_and_further_classes_are_random():
     records = as_records(ANSWERS)
     some = NAMED.astype(object)
     some[::2] = None
-    start = LabelledStart.of(records, some, 3)
-    assert (start.labels[::2] == -1).all()
-    alone = LabelledStart.of(records.take(slice(1, None, 2)), NAMED[1::2], 3)
-    assert np.allclose(start.model.weights, alone.model.weights)
+    start = model_of_labels(records, some, 3)
+    alone = model_of_labels(records.take(slice(1, None, 2)), NAMED[1::2], 3)
+    assert np.allclose(start.weights, alone.weights)
     with_nan, minus = np.where(np.arange(300) % 2, TRUTH, np.nan), TRUTH.copy()
     minus[::2] = -1
     for same in (with_nan, minus):
-        assert (LabelledStart.of(records, same, 3).labels[::2] == -1).all()
-    models = start.models(InMemory.of(records), 5, 4, np.random.default_rng(0))
-    assert len(models) == 4
-    assert all(model.rank == 5 and is_model(start.records, model) for model in models)
-    assert not np.allclose(models[0].factors[:, 3:], models[1].factors[:, 3:])
+        assert np.allclose(model_of_labels(records, same, 3).factors, start.factors)
     result = estimate(records, 5, "map", start_labels=some, n_init=4, random_state=0)
     assert len(result.starts) == 4
 

@@ -335,13 +335,10 @@ def rake_to(table: FloatArray, margins: Sequence[FloatArray]) -> FloatArray:
     array([[0.2, 0.2],
            [0.3, 0.3]])
     """
-    axes = range(table.ndim)
+    scaled, columns = table[..., None], [margin[:, None] for margin in margins]
     for _ in range(ROUNDS):
-        for axis, margin in enumerate(margins):
-            others = tuple(other for other in axes if other != axis)
-            ratio = margin / np.maximum(table.sum(axis=others), _TINY)
-            table = table * np.expand_dims(ratio, others)
-    return table
+        scaled, _ = scale_margins(scaled, columns)
+    return scaled[..., 0]
 
 
 def fit_block(layout: BlockLayout, model: Mixture, target: FloatArray) -> Block:

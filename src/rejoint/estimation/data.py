@@ -64,6 +64,10 @@ class Expected:
         """Counts of levels, (L, F)."""
         return np.asarray(self.counts[1:])
 
+    def with_levels(self, levels: FloatArray) -> "Expected":
+        """Return the same sums with other counts of levels."""
+        return replace(self, counts=np.vstack([self.classes, levels]))
+
     def __add__(self, other: "Expected") -> "Expected":
         return Expected(self.log_likelihood + other.log_likelihood, self.counts + other.counts)
 
@@ -118,12 +122,16 @@ class Data(ABC):
     def expect(self, model: Model) -> Expected:
         """Make one pass (E-step); the parameters need not be normalized."""
         found = self.pass_records(self.observed(model))
-        return found if self.hidden is None else self.hidden.expect(found, model)
+        if self.hidden is None:
+            return found
+        return found.with_levels(self.hidden.share_counts(found.levels, model.factors))
 
     def draw(self, model: Model, rng: np.random.Generator) -> Expected:
         """Make one pass that draws a class for each record."""
         found = self.draw_records(self.observed(model), rng)
-        return found if self.hidden is None else self.hidden.draw(found, model, rng)
+        if self.hidden is None:
+            return found
+        return found.with_levels(self.hidden.draw_counts(found.levels, model.factors, rng))
 
     def reporting(self, report: Report) -> "Data":
         """Return data whose passes report how far they are; those in memory report nothing."""
@@ -158,10 +166,7 @@ class Data(ABC):
         return float("nan")
 
     def to_pmf(
-        self,
-        model: Model,
-        answer: "BlockFit | None" = None,
-        gaps: Sequence[TableGap] = (),
+        self, model: Model, answer: "BlockFit | None" = None, gaps: Sequence[TableGap] = ()
     ) -> LowRankPMF:
         """Return the model with its labels, what answers, and posterior draws."""
         seen, domain = self.observed(model), self.domain
@@ -352,19 +357,6 @@ def departing_share(codes: NDArray[np.signedinteger]) -> float:
     return 1.0 - float(counts.reshape(columns, levels).max(axis=1).sum()) / some.size
 
 
-def round_at_random(weight: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Draw whole numbers with these means: a weight of 0.4 is one in two cases of five.
-
-    Examples
-    --------
-    >>> round_at_random(np.array([2.0, 0.0]), np.random.default_rng(0))
-    array([2., 0.])
-    """
-    whole = np.floor(weight)
-    whole += rng.random(len(whole)) < weight - whole
-    return whole
-
-
 def draw_classes(
     codes: Any, weight: FloatArray | None, model: Model, rng: np.random.Generator, threads: int
 ) -> Expected:
@@ -385,7 +377,10 @@ def draw_classes(
            [0.5 , 0.  ],
            [0.  , 2.75]])
     """
-    counts = None if weight is None else round_at_random(weight, rng)
+    counts = None
+    if weight is not None:
+        counts = np.floor(weight)
+        counts += rng.random(len(counts)) < weight - counts
     known = (model.weights, model.factors, model.layout.levels)
     seed = int(rng.integers(2**62))
     found = Expected.of(kernels.class_draws(codes, counts, *known, seed, threads))
@@ -477,17 +472,7 @@ def expect_part(part: Records, model: Model, threads: int) -> Expected:
 
 
 def draw_part(part: Records, number: int, model: Model, seed: int, threads: int) -> Expected:
-    """Make the pass over one part, with a class drawn for each record.
-
-    Examples
-    --------
-    >>> part = Records.of({"a": ["x", "y", None]})
-    >>> model = Model.of([0.5, 0.5], [np.eye(2)])
-    >>> draw_part(part, 0, model, seed=0, threads=1).counts
-    array([[1., 1.],
-           [1., 0.],
-           [0., 1.]])
-    """
+    """Make the pass over one part, with a class drawn for each record."""
     codes, weight = drop_empty_records(part)
     return draw_classes(codes, weight, model, np.random.default_rng([seed, number]), threads)
 

@@ -20,7 +20,7 @@ from rejoint.domain.variable import Kind
 from rejoint.estimation.blocks import BlockFit, add_blocks
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws, pass_cells
+from rejoint.estimation.gibbs import Bayes, Draw, child, describe_effective_draws, pass_cells
 from rejoint.estimation.pair_shift import Misfit, find_gaps
 from rejoint.estimation.part_summary import packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -34,11 +34,11 @@ from rejoint.estimation.posterior_mean import (
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.smoothing import TIME_LEVELS, Smooth, smooth_data, smooth_variables
 from rejoint.estimation.starts import (
-    LabelledStart,
     StartSearch,
     count_starts,
     describe_ends,
     independence,
+    model_of_labels,
     random_model,
 )
 from rejoint.estimation.variational import estimate_concentrations
@@ -196,8 +196,7 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
-    if max_classes is not None:
-        policy = limit_classes(policy, max_classes, rank)
+    most = policy.most_classes if max_classes is None else read_most_classes(max_classes, rank)
     source: Scan | BaseRecords
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     if isinstance(data, Scan):
@@ -211,10 +210,9 @@ def estimate(
         declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
         source = as_records(data, domain=domain, weights=weights, rule=policy.columns, **declared)
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
-    if not agreement:
-        policy = replace(policy, agreement=False)
-    asked = read_blocks(blocks, source.domain)
-    policy = policy if asked == policy.blocks else replace(policy, blocks=asked)
+    agreement = agreement and policy.agreement
+    joined = read_blocks(blocks, source.domain)
+    policy = replace(policy, most_classes=most, agreement=agreement, blocks=joined)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget, counts)
     known = partial(fingerprint, source)
     kept, rng = open_checkpoint(checkpoint, random_state, known, **vars(request))
@@ -233,7 +231,7 @@ class Request:
     start: LowRankPMF | None = None
     n_init: int | None = None
     policy: Policy = DEFAULT
-    start_labels: LabelledStart | None = None
+    start_labels: Model | None = None
     budget: float | None = None
     counts: bool = False
 
@@ -256,8 +254,8 @@ def read_blocks(blocks: Any, domain: Domain) -> Any:
     return read
 
 
-def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
-    """Return the policy with a limit of classes, which must not be below the requested rank."""
+def read_most_classes(most: int, rank: int | str) -> int:
+    """Read the argument ``max_classes``, which must not be below the requested rank."""
     most = check_positive_int("max_classes", most)
     if not isinstance(rank, str) and most < rank:
         raise ValueError(
@@ -269,13 +267,13 @@ def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
                 enough=Argument("max_classes", int(rank)),
             )
         )
-    return replace(policy, most_classes=most)
+    return most
 
 
 def read_labels(
     source: Scan | BaseRecords, labels: Any, rank: int | str, start: LowRankPMF | None
-) -> LabelledStart:
-    """Return the labels that a fit starts from, or raise an error if it cannot."""
+) -> Model:
+    """Return the model of the labels that a fit starts from, or raise an error if it cannot."""
     if isinstance(source, Scan):
         raise ValueError(
             "start_labels needs records in memory, and a Scan is read part by part: fit a part of "
@@ -283,7 +281,7 @@ def read_labels(
         )
     if start is not None:
         raise ValueError("start and start_labels both set where the fit starts: give one of them.")
-    return LabelledStart.of(source, labels, rank)
+    return model_of_labels(source, labels, rank)
 
 
 def fingerprint(source: Scan | BaseRecords) -> str:
@@ -324,10 +322,7 @@ def open_data(
             yield InMemory.of(records), records
             return
         scan = replace(scan, rows=summary.rows)
-        yield (
-            Parted(scan.domain, scan.threads, scan, summary, session.report),
-            summary.observed,
-        )
+        yield (Parted(scan.domain, scan.threads, scan, summary, session.report), summary.observed)
 
 
 def fit_data(data: Data, request: Request, session: Session) -> FitResult:
@@ -363,13 +358,15 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
 
     with session.convert(finished):
         known = [] if selection is None else start_at(selection.pmf, small, rank)
-        starts = Starts(known, start_at(request.start, small, rank), n_init)
+        given = start_at(request.start, small, rank)
         if (labelled := request.start_labels) is not None:
-            count = count_starts(small, rank, n_init, policy)
-            starts = replace(starts, given=labelled.models(small, rank, count, session.rng))
+            # Random classes fill it up to the rank.
+            count = count_starts(small, rank, n_init, policy) if rank > labelled.rank else 1
+            center, rng = small.layout.split(small.center), session.rng
+            given = [labelled.extend(rank, center, child(rng)) for _ in range(count)]
         plan = selection.plan if selection is not None and isinstance(solver, Bayes) else None
         if plan is None:
-            modes = find_modes(data, rank, solver, starts, session, policy)
+            modes = find_modes(data, rank, solver, known, given, n_init, session, policy)
         else:
             modes = fit_representative(data, known[0], session, policy)
         if small is not data:
@@ -447,15 +444,6 @@ def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Mode
 
 
 @dataclass(frozen=True)
-class Starts:
-    """Models to start at: ``known`` among others, ``given`` alone; and the number asked for."""
-
-    known: Sequence[Model] = ()
-    given: Sequence[Model] = ()
-    count: int | None = None
-
-
-@dataclass(frozen=True)
 class Modes:
     """What a stage of a fit has reached.
 
@@ -484,25 +472,35 @@ class Modes:
 
 
 def find_modes(
-    data: Data, rank: int, solver: Any, starts: Starts, session: Session, policy: Policy
+    data: Data,
+    rank: int,
+    solver: Any,
+    known: Sequence[Model],
+    given: Sequence[Model],
+    n_init: int | None,
+    session: Session,
+    policy: Policy,
 ) -> Modes:
-    """Follow many starts on records in memory for a while, and the best ones to the end."""
+    """Follow many starts on records in memory for a while, and the best ones to the end.
+
+    Models that are ``known`` are some of the starts, those that are ``given`` are all of them.
+    """
     small, streamed, bayes = data.sample(), data.sample() is not data, isinstance(solver, Bayes)
     has_prior = solver == "map" or bayes
-    if streamed and starts.given and not has_prior:
+    if streamed and given and not has_prior:
         nothing = float("nan")
-        start = Run(starts.given[0], nothing, nothing, nothing, Stop.INTERRUPTED)
-        return Modes([], start, starts.given)
+        start = Run(given[0], nothing, nothing, nothing, Stop.INTERRUPTED)
+        return Modes([], start, given)
     # What goes on over all data starts at the most probable model of the sample.
     has_prior = has_prior or streamed
     em = solver if is_solver(solver) else Em(policy=policy)
     if has_prior:
         em = Em(prior=first_prior(small, policy), policy=policy)
     least = max(policy.modes, solver.chains) if bayes else 0
-    asked = len(starts.given) or (None if bayes else starts.count)
+    asked = len(given) or (None if bayes else n_init)
     count = count_starts(small, rank, asked, policy, least)
     search = StartSearch(small, rank, session, policy, partial(result_of_search, data, policy))
-    runs = search.explore(em, count, starts.known, starts.given)
+    runs = search.explore(em, count, known, given)
     best, text, models = best_run(runs), describe_ends(small, runs, chains=bayes), list[Model]()
     if has_prior:
         # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
@@ -510,7 +508,7 @@ def find_modes(
         concentrations = estimate_concentrations(small, runs[best].model, policy)
         search.follow(Em(make_prior(small, concentrations), policy=policy), runs, [best])
     if streamed:
-        models = [*starts.given, drop_empty(runs[best].model, policy)[0]]
+        models = [*given, drop_empty(runs[best].model, policy)[0]]
     return Modes(runs, runs[best], models, text)
 
 
@@ -852,9 +850,7 @@ def describe_smoothing(time: float) -> str:
 def describe_sample(data: Data) -> str:
     """Describe how many records the rank was chosen by, where not by all."""
     summary = data.summary
-    if summary is None or len(summary.keys) < min(summary.size, summary.rows):
-        return ""
-    if len(summary.keys) == summary.rows:
+    if summary is None or not summary.size <= len(summary.keys) < summary.rows:
         return ""
     size = f"{len(summary.keys):,} of the {plural(summary.rows, 'record')}"
     return f" The rank was chosen on {size}, drawn at random."

@@ -69,36 +69,26 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
     [np.float64(2.0), np.float64(2.0)]
     """
     counts, data = data.records.counts_copies, data.observations()
-    spread = cluster_variance_ratio(data)
+    weight, spread = data.records.weight, 1.0
+    if data.records.cluster_keys is not None:
+        # Weights of clusters sum to the effective number of records, which is smaller by as much
+        # than that of their weights alone.
+        spread = max(1.0, float(weight.sum() / (weight @ weight)))
     if counts:
-        shares = deal(data.records.weight, folds, rng)
+        shares = deal(weight, folds, rng)
     else:
-        mine, weight = data.records.divide(folds, rng), data.records.weight
+        mine = data.records.divide(folds, rng)
         shares = np.where(mine[:, None] == np.arange(folds), weight[:, None], 0.0)
     total = shares.sum(axis=1)
     for k in range(folds):
         held = shares[:, k]
         if not held.any() or not (total - held).any():
             continue
-        mass = held[held > 0]
-        judge = data.reweight(held)
-        learn = data.reweight(total - held)
+        mass, judge, learn = held[held > 0], data.reweight(held), data.reweight(total - held)
         if counts:
             yield Fold(learn, judge, mass, mass)
         else:
             yield Fold(learn.merge(), judge, mass, spread * mass**2)
-
-
-def cluster_variance_ratio(data: InMemory) -> float:
-    """How many times the variance of a weighted sum is that of independent records.
-
-    Weights of clusters sum to the effective number of records, which is smaller by as much than
-    that of their weights alone.
-    """
-    weight = data.records.weight
-    if data.records.cluster_keys is None:
-        return 1.0
-    return max(1.0, float(weight.sum() / (weight @ weight)))
 
 
 def deal(copies: FloatArray, folds: int, rng: np.random.Generator) -> FloatArray:

@@ -308,20 +308,6 @@ def rake_table(table: FloatArray, like: FloatArray) -> FloatArray:
     return rake(layout, both, margins)[:rows, rows:]
 
 
-def mean_distance(first: Model, second: Model) -> float:
-    """Total variation between the tables of two variables of two models, on average.
-
-    Examples
-    --------
-    >>> one, other = (Model.of([1.0], [[[a], [1 - a]], [[1.0]]]) for a in (0.5, 0.7))
-    >>> round(mean_distance(one, other), 6)
-    0.2
-    """
-    away = np.abs(model_tables(first) - model_tables(second)).sum() / 2
-    variables = len(first.layout.levels)
-    return float(away) / max(variables * (variables - 1), 1)
-
-
 # --- tables of records ----------------------------------------------------------------------------
 
 
@@ -337,7 +323,7 @@ def count_pairs(
     step = max(BLOCK_NUMBERS // layout.size, 1)
     for at in range(0, len(rows), step):
         part = rows[at : at + step]
-        cells = one_hot(data.layout, groups, data.table(part))
+        cells = one_hot(data.layout, data.table(part)) @ groups.sums.T
         weighted = cells * data.weight[part][:, None]
         if len(layout.levels) ** 2 * 20 > layout.size**2:  # many cells of a row are ones
             total += weighted.toarray().T @ cells.toarray()
@@ -346,14 +332,12 @@ def count_pairs(
     return PairTables(layout, total * off_block_mask(layout))
 
 
-def one_hot(layout: Layout, groups: LevelGroups, codes: Codes) -> csr_array:
-    """One column for each group, (M, groups); zero where a value is missing."""
-    own = np.asarray(codes)[:, list(groups.variables)]
-    rows, columns = np.nonzero(own >= 0)
-    first = layout.offsets[:-1][list(groups.variables)]
-    level = groups.group[first[columns] + own[rows, columns]]
+def one_hot(layout: Layout, codes: Codes) -> csr_array:
+    """One column for each level, (M, L); zero where a value is missing."""
+    rows, n = np.nonzero(codes >= 0)
+    level = layout.offsets[n] + codes[rows, n]
     ones = np.ones(len(rows), dtype=np.float32)
-    return csr_array((ones, (rows, level)), shape=(len(own), groups.layout.size))
+    return csr_array((ones, (rows, level)), shape=(len(codes), layout.size))
 
 
 # --- how far a model is from them -----------------------------------------------------------------
@@ -563,20 +547,16 @@ def find_gaps(
     chance = misfit.freedom + policy.gap_errors * np.sqrt(2.0 * misfit.freedom)
     beyond = np.triu(misfit.statistic - chance, 1) * (tables.records > 0)
     order = np.argsort(-beyond, axis=None, kind="stable")[: policy.gaps_kept]
-    pairs = zip(*np.unravel_index(order, beyond.shape), strict=True)
+    pairs = np.column_stack(np.unravel_index(order, beyond.shape))
     return tuple(
-        make_gap(data, groups, tables, misfit, (int(i), int(j)))
-        for i, j in pairs
+        make_gap(data, groups, tables, misfit, (i, j))
+        for i, j in pairs.tolist()
         if beyond[i, j] > 0.0
     )
 
 
 def make_gap(
-    data: InMemory,
-    groups: LevelGroups,
-    tables: PairTables,
-    misfit: Misfit,
-    pair: tuple[int, int],
+    data: InMemory, groups: LevelGroups, tables: PairTables, misfit: Misfit, pair: tuple[int, int]
 ) -> TableGap:
     """Describe how far a table of records is from that of a model, and where it differs most."""
     block = tuple(groups.layout.rows(n) for n in pair)
@@ -585,9 +565,9 @@ def make_gap(
     away = np.abs(given - own)
     names = [group_names(data, groups, n) for n in pair]
     single = np.ix_(*([name is not None for name in each] for each in names))
-    most = np.zeros_like(away)
-    most[single] = away[single]
-    at = np.unravel_index(int(np.argmax(most)), away.shape)
+    shown = np.zeros_like(away)
+    shown[single] = away[single]
+    at = np.unravel_index(int(np.argmax(shown)), away.shape)
     variables = [data.domain.names[groups.variables[n]] for n in pair]
     cell = [f"{v} = {each[k]}" for v, each, k in zip(variables, names, at, strict=True)]
     return TableGap(

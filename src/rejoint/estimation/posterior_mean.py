@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from rejoint.arrays import Codes, FloatArray
+from rejoint.arrays import FloatArray
 from rejoint.estimation.data import Data
 from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.pair_shift import (
@@ -20,12 +20,12 @@ from rejoint.estimation.pair_shift import (
     PairTables,
     Target,
     count_pairs,
-    mean_distance,
     model_tables,
+    one_hot,
     shift,
 )
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.model import Layout, Model, Observed
+from rejoint.model import Model, Observed
 from rejoint.pmf.compact import compact
 from rejoint.queries.mixture import Mixture
 
@@ -82,17 +82,16 @@ class Shifted:
     def shares(self, mixture: Mixture | None = None) -> FloatArray:
         """All tables of two variables of the model, those within blocks of a mixture as there."""
         groups = self.groups
-        shares, layout = model_tables(groups.merge(self.model)), groups.layout
+        layout, shares = groups.layout, model_tables(groups.merge(self.model))
         if mixture is None:
             return shares
         for i, j in (p for block in mixture.blocks for p in combinations(block.members, 2)):
-            own = [groups.variables.index(n) for n in (i, j)]
-            to_groups = [
-                np.eye(layout.levels[k])[groups.group_of(n, self.model.layout)]
-                for k, n in zip(own, (i, j), strict=True)
-            ]
-            table = to_groups[0].T @ mixture.tabulate([i, j]) @ to_groups[1]
-            rows, columns = (layout.rows(k) for k in own)
+            rows, columns = (layout.rows(groups.variables.index(n)) for n in (i, j))
+            to_rows, to_columns = (
+                groups.sums[own][:, self.model.layout.rows(n)]
+                for own, n in ((rows, i), (columns, j))
+            )
+            table = to_rows @ mixture.tabulate([i, j]) @ to_columns.T
             shares[rows, columns], shares[columns, rows] = table, table.T
         return shares
 
@@ -121,40 +120,18 @@ def posterior_mean(
 ) -> Observed:
     """Return one model of at most ``most`` classes near the mean of many, fitted to the records.
 
-    Merging starts at the classes of ``first``; the passes over the records that follow have the
-    merged mean as their prior, ``weight`` times the records.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> from rejoint.estimation.data import InMemory
-    >>> data = InMemory.of(rj.Records.of({"a": ["x", "x", "y"], "b": ["u", "v", "v"]}))
-    >>> ones = [Model.of([1.0], [[[a], [1 - a]], [[0.3], [0.7]]]) for a in (0.6, 0.7)]
-    >>> posterior_mean(data, ones, ones[0], 2, 0, 8.0).weights
-    array([0.5, 0.5])
+    Merging starts at the classes of ``first``; the EM passes over the records that follow have the
+    merged mean as their prior, which counts as ``weight`` times the records.
     """
-    return data.observed(anchor(data, compact(members, first, most), passes, weight))
-
-
-def anchor(data: Data, model: Model, passes: int, records: float) -> Model:
-    """EM passes from a model that stays their prior and counts as ``records`` times the data.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> from rejoint.estimation.data import InMemory
-    >>> data = InMemory.of(rj.Records.of({"a": ["x", "x", "x", "y"]}))
-    >>> anchor(data, Model.of([1.0], [[[0.5], [0.5]]]), passes=1, records=1.0).factors[:, 0]
-    array([0.625, 0.375])
-    """
-    layout, mass = model.layout, records * data.total * model.weights
+    model = compact(members, first, most)
+    layout, mass = model.layout, weight * data.total * model.weights
     moved = model
     for _ in range(passes):
         found = data.expect(moved)
         classes = found.classes + mass
         levels = found.levels + mass * model.factors
         moved = Model(layout, classes / classes.sum(), layout.normalize(levels))
-    return moved
+    return data.observed(moved)
 
 
 def shift_to_pairs(
@@ -175,12 +152,15 @@ def shift_to_pairs(
         yield Shifted(model, groups, tables, model)
         return
     merged = groups.merge(model)
+    before, cells = model_tables(merged), len(groups.variables) * (len(groups.variables) - 1)
     target = Target.of(groups, tables, merged, [groups.merge(draw) for draw in draws])
     after, steps = merged, policy.pair_steps // min(len(anchors), 2)
     for weight in anchors:
         after = shift(target.tables, merged, after, weight, steps, policy)
         moved = groups.spread(model, merged, after)
-        yield Shifted(moved, groups, tables, model, target, mean_distance(merged, after))
+        # Total variation of a table, on average.
+        distance = float(np.abs(before - model_tables(after)).sum()) / 2 / cells
+        yield Shifted(moved, groups, tables, model, target, distance)
 
 
 def spread_draws(
@@ -224,15 +204,6 @@ def draw_shares(data: Data, model: Observed, count: int, rng: np.random.Generato
     center as certain: its pseudo-counts act as further records, and in small samples outnumber the
     records themselves. What is drawn here has the noise of the records alone, the same in all
     variables of a record (the Bayesian bootstrap).
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> from rejoint.estimation.data import InMemory
-    >>> data = InMemory.of(rj.Records.of({"a": ["x", "y"] * 200}))
-    >>> even = Observed.of([1.0], [[[0.5], [0.5]]])
-    >>> draw_shares(data, even, 1000, np.random.default_rng(0))[:, 0].std().round(3)
-    np.float64(0.025)
     """
     records, layout = data.sample().records, data.layout
     rows = np.arange(len(records.weight))
@@ -240,24 +211,14 @@ def draw_shares(data: Data, model: Observed, count: int, rng: np.random.Generato
     if len(rows) > most:
         rows = np.sort(rng.choice(rows, most, replace=False))
     weight, codes = records.weight[rows], records.table(rows)
-    mass = rng.standard_gamma(weight, (count, len(rows)))
-    drawn = count_levels(layout, codes, mass) + rng.standard_gamma(0.5, (count, layout.size))
+    mass = np.vstack([rng.standard_gamma(weight, (count, len(rows))), weight])
+    counted = mass @ one_hot(layout, codes)
+    drawn = counted[:-1] + rng.standard_gamma(0.5, (count, layout.size))
     # Half a record more for each level: one that no record shows is uncertain, too.
-    noise = drawn / (count_levels(layout, codes, weight[None]) + 0.5) - 1.0
+    noise = drawn / (counted[-1] + 0.5) - 1.0
     noise *= np.sqrt(min(weight.sum() / data.total, 1.0))  # that of some records is larger
     center = model.factors @ model.weights
     return layout.normalize((center * (1.0 + noise)).T).T
-
-
-def count_levels(layout: Layout, codes: Codes, mass: FloatArray) -> FloatArray:
-    """Sum rows of weights (K, M) of records by their levels, (K, L)."""
-    found = np.zeros((len(mass), layout.size))
-    for n, column in enumerate(codes.T):
-        seen = column >= 0
-        one = np.zeros((int(seen.sum()), layout.levels[n]), dtype=np.float32)
-        one[np.arange(len(one)), column[seen]] = 1.0
-        found[:, layout.rows(n)] = mass[:, seen] @ one
-    return found
 
 
 def rake_margins(model: Observed, shares: FloatArray) -> Observed:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
-from rejoint.estimation.data import Data, Expected, InMemory
+from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.folds import make_folds
 from rejoint.estimation.gibbs import child
@@ -129,16 +129,6 @@ class HiddenLevels:
             shared[rows] = (drawn + rest[:, :, None] * chance).sum(axis=0).T
         return shared
 
-    def expect(self, found: Expected, model: Model) -> Expected:
-        """Expected counts of the hidden levels, from those of a pass."""
-        levels = self.share_counts(found.levels, model.factors)
-        return Expected(found.log_likelihood, np.vstack([found.classes, levels]))
-
-    def draw(self, found: Expected, model: Model, rng: np.random.Generator) -> Expected:
-        """Drawn counts of the hidden levels, from those of a pass with classes drawn."""
-        levels = self.draw_counts(found.levels, model.factors, rng)
-        return Expected(found.log_likelihood, np.vstack([found.classes, levels]))
-
 
 AnyData = TypeVar("AnyData", bound=Data)
 
@@ -164,17 +154,6 @@ def smooth_levels(
 Smooth = bool | Literal["auto"] | Sequence[str]
 
 
-def has_smooth_default(solver: object) -> bool:
-    """Whether ordered variables are smooth by default: where a solver has a prior.
-
-    Examples
-    --------
-    >>> has_smooth_default("bayes"), has_smooth_default("ml")
-    (True, False)
-    """
-    return solver in ("auto", "map", "bayes") if isinstance(solver, str) else False
-
-
 def smooth_variables(domain: Domain, smooth: Smooth, solver: object = "auto") -> tuple[int, ...]:
     """Positions of the variables that are to be smooth.
 
@@ -187,7 +166,8 @@ def smooth_variables(domain: Domain, smooth: Smooth, solver: object = "auto") ->
 its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
     """
     if smooth == "auto":
-        found = smooth_variables(domain, has_smooth_default(solver))
+        has_prior = isinstance(solver, str) and solver in ("auto", "map", "bayes")
+        found = smooth_variables(domain, has_prior)
         return found if sum(len(domain[n]) for n in found) <= MOST_SMOOTH_LEVELS else ()
     if isinstance(smooth, bool | np.bool_):
         ordered = (n for n, variable in enumerate(domain) if variable.kind != "nominal")

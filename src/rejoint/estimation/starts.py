@@ -6,14 +6,14 @@ good or better. All are cheap: a start is worth no more than the passes that fol
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rejoint import kernels
-from rejoint.arrays import FloatArray, IntArray
+from rejoint.arrays import FloatArray
 from rejoint.domain.columns import Coded, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
@@ -31,8 +31,8 @@ from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop, with_limits
 from rejoint.text import cite, format_number, plural
 
-#: Records whose classes are found at a time.
-BLOCK_RECORDS = 65_536
+#: Distinct records whose classes are compared, at the most.
+COMPARED_RECORDS = 65_536
 
 #: Share of a vote that a record has for each label beside its own votes.
 VOTE_SHARE = 0.1
@@ -54,7 +54,6 @@ def make_starts(
     em: Em,
     rng: np.random.Generator,
     known: Sequence[Model] = (),
-    policy: Policy = DEFAULT,
 ) -> list[Start]:
     """Known models, one from votes where variables share their labels, then grown and random ones.
 
@@ -101,17 +100,6 @@ def random_model(data: InMemory, rank: int, rng: np.random.Generator) -> Model:
     return Model.draw(data.layout.split(data.center), rank, rng)
 
 
-def columns_around(data: InMemory, seeds: IntArray, blend: float) -> FloatArray:
-    """The levels of some records, blended with the variables' own distributions, (L, seeds)."""
-    layout, codes = data.layout, data.records.table(seeds)
-    seen = codes >= 0
-    columns = np.tile(data.center[:, None], len(codes))
-    columns *= 1.0 - blend * layout.expand(seen.T)
-    which, n = np.nonzero(seen)
-    columns[layout.offsets[n] + codes[which, n], which] += blend
-    return columns
-
-
 def shared_labels(domain: Domain, rank: int) -> tuple[Level, ...]:
     """The labels that all variables have or are among, if there are no more of them than classes.
 
@@ -147,82 +135,37 @@ def model_from_votes(data: InMemory, rank: int, rng: np.random.Generator) -> Mod
     return model.extend(rank, data.layout.split(data.center), rng)
 
 
-@dataclass(frozen=True)
-class LabelledStart:
-    """Records with given labels, in the order of the data, to start from.
-
-    Parameters
-    ----------
-    records : InMemory
-        The records, not merged.
-    labels : (M,) array
-        The class of each record, -1 where it is not known.
-    """
-
-    records: InMemory = field(compare=False)  # checkpoints know them by those of the fit
-    labels: IntArray
-
-    @classmethod
-    def of(cls, source: BaseRecords, labels: Any, rank: int | str) -> "LabelledStart":
-        """Read the labels of records, or say what is wrong with them.
-
-        Examples
-        --------
-        >>> from rejoint.records.records import Records
-        >>> data = Records.of({"a": [0, 1, 1], "b": [0, 1, 0]})
-        >>> LabelledStart.of(data, ["ill", "well", None], 2).labels
-        array([ 0,  1, -1])
-        >>> LabelledStart.of(data, ["ill", "well"], 2)
-        Traceback (most recent call last):
-        ...
-        ValueError: start_labels must be one label for each of the 3 records (None where it is not \
-known), not 2.
-        """
-        found = read_column(labels, "start_labels")
-        if len(found) != len(source):
-            raise ValueError(
-                f"start_labels must be one label for each of the {plural(len(source), 'record')} "
-                f"(None where it is not known), not {len(found):,}."
-            )
-        if isinstance(found, Coded):
-            values, unknown = found.codes, found.codes < 0
-        else:
-            values, unknown = found.values, np.isin(found.values, -1)
-            unknown |= False if found.missing is None else found.missing
-        weight = source.sample_weight
-        mass = np.ones(len(source)) if weight is None else np.asarray(weight)
-        known = ~unknown & has_value(source.codes) & (mass > 0)
-        kinds, first, classes = np.unique(values[known], return_index=True, return_inverse=True)
-        if len(kinds) < 2:
-            raise ValueError(
-                "start_labels must have two labels or more on records that have values; None, NaN "
-                f"and -1 mean that a label is not known. Got {plural(len(kinds), 'label')}."
-            )
-        if isinstance(rank, str) or rank < len(kinds):
-            raise ValueError(
-                f"start_labels has {plural(len(kinds), 'label')}, each the start of a class: give "
-                f"rank={len(kinds)} or more, not rank={cite(rank)}."
-            )
-        codes = np.full(len(source), -1)
-        codes[known] = first.argsort().argsort()[classes.ravel()]  # in the order of the records
-        threads = available_threads()
-        return cls(InMemory(source.domain, source.codes, mass, threads), codes)
-
-    @cached_property
-    def model(self) -> Model:
-        """A class for each label, which holds the records of that label."""
-        known = np.flatnonzero(self.labels >= 0)
-        shares = np.eye(int(self.labels.max()) + 1)[self.labels[known]]
-        labelled = self.records.take(known, self.records.weight[known])
-        return model_of_shares(self.records, labelled, shares)
-
-    def models(
-        self, data: InMemory, rank: int, count: int, rng: np.random.Generator
-    ) -> list[Model]:
-        """Return copies of that model with random classes up to a rank; one if there are none."""
-        count = count if rank > self.model.rank else 1
-        center = data.layout.split(data.center)
-        return [self.model.extend(rank, center, child(rng)) for _ in range(count)]
+def model_of_labels(source: BaseRecords, labels: Any, rank: int | str) -> Model:
+    """Make a class for each given label, which holds the records of that label."""
+    found = read_column(labels, "start_labels")
+    if len(found) != len(source):
+        raise ValueError(
+            f"start_labels must be one label for each of the {plural(len(source), 'record')} "
+            f"(None where it is not known), not {len(found):,}."
+        )
+    if isinstance(found, Coded):
+        values, unknown = found.codes, found.codes < 0
+    else:
+        values, unknown = found.values, np.isin(found.values, -1)
+        unknown |= False if found.missing is None else found.missing
+    weight = source.sample_weight
+    mass = np.ones(len(source)) if weight is None else np.asarray(weight)
+    known = np.flatnonzero(~unknown & has_value(source.codes) & (mass > 0))
+    kinds, first, classes = np.unique(values[known], return_index=True, return_inverse=True)
+    if len(kinds) < 2:
+        raise ValueError(
+            "start_labels must have two labels or more on records that have values; None, NaN "
+            f"and -1 mean that a label is not known. Got {plural(len(kinds), 'label')}."
+        )
+    if isinstance(rank, str) or rank < len(kinds):
+        raise ValueError(
+            f"start_labels has {plural(len(kinds), 'label')}, each the start of a class: give "
+            f"rank={len(kinds)} or more, not rank={cite(rank)}."
+        )
+    order = first.argsort().argsort()  # that of the records
+    data = InMemory(source.domain, source.codes, mass, available_threads())
+    shares = np.eye(len(kinds))[order[classes.ravel()]]
+    return model_of_shares(data, data.take(known, mass[known]), shares)
 
 
 def model_of_shares(data: InMemory, records: InMemory, shares: FloatArray) -> Model:
@@ -261,7 +204,13 @@ def widen(
     lack = weight * np.maximum(np.log(weight / data.total) - expected, 0.0)
     chance = lack / lack.sum() if lack.sum() > 0 else None
     seeds = rng.choice(len(lack), size=more, p=chance)
-    columns = columns_around(data, seeds, policy.seed_share)
+    # The levels of these records, blended with the variables' own distributions.
+    layout, codes = data.layout, data.records.table(seeds)
+    columns = np.tile(data.center[:, None], more) * (
+        1.0 - policy.seed_share * layout.expand((codes >= 0).T)
+    )
+    which, n = np.nonzero(codes >= 0)
+    columns[layout.offsets[n] + codes[which, n], which] += policy.seed_share
     weights = np.concatenate([model.weights * (rank - more), np.ones(more)]) / rank
     return Model(data.layout, weights, np.hstack([model.factors, columns]))
 
@@ -299,9 +248,9 @@ class StartSearch:
         starts: list[Start] = [partial(given_model, model=model) for model in given]
         if not starts:
             em = solver if isinstance(solver, Em) else Em(policy=policy)
-            starts = make_starts(self.data, self.rank, count, em, self.session.rng, known, policy)
+            starts = make_starts(self.data, self.rank, count, em, self.session.rng, known)
         brief = with_limits(solver, policy.explore)
-        runs = self._search(starts, brief, range(len(starts)), self.session, self.offer)
+        runs = self._search(starts, brief, range(len(starts)), self.offer)
         good = promising(runs, range(len(runs)), most=1)
         for number in set(range(len(runs))).difference(good):
             runs[number] = replace(runs[number], stop=Stop.BEHIND)
@@ -323,21 +272,16 @@ class StartSearch:
         if hasattr(solver, "limited_by"):
             solver = solver.limited_by(runs[numbers[0]].objective)
         starts = [partial(given_model, model=runs[number].model) for number in numbers]
-        # One alone stays here, where Ctrl-C and checkpoints reach it.
-        session = self.session if len(numbers) > 1 else self.session.here()
         make = self.offer
         offer = None if make is None else lambda found: make(extended(found))
-        runs[:] = extended(self._search(starts, solver, numbers, session, offer))
+        runs[:] = extended(self._search(starts, solver, numbers, offer))
 
     def _search(
-        self,
-        starts: Sequence[Start],
-        solver: Any,
-        numbers: Sequence[int],
-        session: Session,
-        offer: Callable[[list[Run]], Any] | None,
+        self, starts: Sequence[Start], solver: Any, numbers: Sequence[int], offer: Any
     ) -> list[Run]:
-        data, (least, most) = self.data, self.policy.threaded_pass
+        data, session, (least, most) = self.data, self.session, self.policy.threaded_pass
+        if len(starts) == 1:  # stays here, where Ctrl-C and checkpoints reach it
+            session = session.here()
         threaded = least <= data.cells * self.rank <= most
         workers = min(data.threads, len(starts)) if threaded else 1
         follow: Follow = partial(follow_start, solver=solver)
@@ -422,15 +366,14 @@ def share_moved(data: InMemory, model: Model, other: Model) -> float:
     from scipy.optimize import linear_sum_assignment  # slow to import, rarely needed
 
     records, levels = data.records, data.layout.levels
-    seen = data.observed(model), data.observed(other)
+    rows = np.arange(0, len(records.weight), -(-len(records.weight) // COMPARED_RECORDS))
+    one, two = (
+        kernels.class_posterior(
+            records.codes[rows], seen.weights, seen.factors, levels, records.threads
+        )[1].argmax(axis=1)
+        for seen in (data.observed(model), data.observed(other))
+    )
     both = np.zeros((model.rank, other.rank))
-    for first in range(0, len(records.weight), BLOCK_RECORDS):
-        rows = slice(first, first + BLOCK_RECORDS)
-        codes = records.codes[rows]
-        one, two = (
-            kernels.class_posterior(codes, each.weights, each.factors, levels, records.threads)[1]
-            for each in seen
-        )
-        np.add.at(both, (one.argmax(axis=1), two.argmax(axis=1)), records.weight[rows])
+    np.add.at(both, (one, two), records.weight[rows])
     matched = both[linear_sum_assignment(both, maximize=True)].sum()
     return float(1.0 - matched / both.sum())

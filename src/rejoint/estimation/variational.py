@@ -5,7 +5,7 @@ lower bound is its log-likelihood less the divergences of posteriors from priors
 the data do not need lose their weight when ``pseudo_count`` is below one.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -89,13 +89,7 @@ class Variational:
         prior = make_prior(problem, concentrations, self.pseudo_count)
         counts = found.counts + prior.stacked
         move = np.linalg.norm(counts - state.counts) / np.linalg.norm(counts)
-        return replace(
-            state,
-            counts=counts,
-            concentrations=concentrations,
-            objective=-bound,
-            residual=float(move),
-        )
+        return VariationalState(layout, counts, concentrations, -bound, float(move))
 
     def divergence(self, problem: Data, state: VariationalState, logs: FloatArray) -> float:
         """KL divergence of the posteriors from the priors, less the log hyperprior."""

@@ -18,6 +18,21 @@ from rejoint.solver.run import run
 from rejoint.solver.solver import Limits
 
 
+def largest_rank(data: InMemory) -> int:
+    """Largest rank of use: the joint needs no more, or each record has its own class."""
+    cells, records = 1, count_records(data)
+    for size in sorted(data.layout.levels)[:-1]:
+        cells = min(cells * size, records)
+    return max(cells, 1)
+
+
+def count_records(data: InMemory) -> int:
+    """Number of records; of copies, where weights count them."""
+    if data.records.counts_copies:
+        return int(data.total)
+    return len(data.observations().records.weight)
+
+
 def information_criteria(
     log_likelihood: float, parameters: int, records: float
 ) -> dict[str, float]:
@@ -69,26 +84,18 @@ class InformationCriterion(RankCriterion):
         What maximizes the likelihood.
     n_init : int, optional
         Starts of each rank; as many as :func:`rejoint.estimate` takes by default.
-    cap : int
-        Largest rank.
     policy : Policy
     """
 
     def __init__(
-        self,
-        criterion: str,
-        data: InMemory,
-        solver: Any,
-        n_init: int | None,
-        cap: int,
-        policy: Policy,
+        self, criterion: str, data: InMemory, solver: Any, n_init: int | None, policy: Policy
     ) -> None:
         name = "aBIC" if criterion == "abic" else criterion.upper()
         measure = CriterionText(name, "2", f"2 in {name}", -2.0 * data.total)
         if criterion == "evidence":
             name = "lower bound of the log-evidence"
             measure = CriterionText(name, "one nat", "one nat", data.total)
-        super().__init__(criterion, measure, 1.0 / data.total, cap)
+        super().__init__(criterion, measure, 1.0 / data.total, largest_rank(data))
         self.data, self.solver, self.n_init, self.policy = data, solver, n_init, policy
         self.models: dict[int, Model] = {}
 

@@ -30,22 +30,28 @@ from rejoint.estimation.starts import fit_rank, independence, random_model, wide
 from rejoint.messages import Argument, Message
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.rank.criteria import largest_rank
 from rejoint.rank.selection import (
     AnswerPlan,
     CriterionText,
     EnsembleCurve,
     RankCriterion,
     Selection,
+    search_ranks,
 )
 from rejoint.solver.run import run
 from rejoint.solver.search import search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
+from rejoint.text import cite
 
 FOLDS = 5  # parts that records are divided into; few of them judge where records are many
 
 #: Passes over the records that a trial of a rank counts for.
 TRIAL_PASSES = 100
+
+#: Cells times classes that passes go through in a second, on a common machine.
+CELLS_PER_SECOND = 3e9
 
 #: Log-probability of a record below which a model excludes it: without a prior, EM takes the
 #: probability of what it never sees to zero only in the limit.
@@ -265,8 +271,8 @@ class HeldOutSearch(RankCriterion):
     session : Session
         Randomness, progress, checkpoint and executor.
     policy : Policy
-    cells : float, optional
-        What the search may cost, in cells times classes that passes go through.
+    seconds : float, optional
+        About how long the search may take.
     parts : int
         Parts that records are divided into, each of which may judge.
     solver : object, optional
@@ -282,12 +288,14 @@ class HeldOutSearch(RankCriterion):
         data: InMemory,
         session: Session,
         policy: Policy = DEFAULT,
-        cells: float | None = None,
+        seconds: float | None = None,
         parts: int = FOLDS,
         solver: Any = None,
         n_init: int | None = None,
         flat: float = inf,
     ) -> None:
+        if seconds is not None and not 0 < seconds < inf:
+            raise ValueError(f"budget must be a number of seconds above 0, got {cite(seconds)}.")
         self.data, self.session, self.policy = data, session, policy
         self.solver, self.n_init, self.flat = solver, n_init, flat
         self.seed = int(session.rng.integers(2**62))
@@ -308,13 +316,13 @@ class HeldOutSearch(RankCriterion):
         self.trials: dict[int, list[Trial]] = {}
         self.mode, self.ensemble = Curve(self.folds), Curve(self.folds)
         self.ensemble.ended = solver is not None
-        self.budget = policy.search_cells if cells is None else cells
+        self.budget = seconds * CELLS_PER_SECOND if seconds else policy.search_cells
         self.spent, self.stop = 0.0, ""
         learn = min(fold.learn.total for fold in self.folds)
         most = min(learn / policy.records_per_class, policy.most_classes, largest_rank(data))
         super().__init__("heldout", HELD_OUT, 1.0 / self.mode.total, max(1, int(most)))
 
-    def is_past_best(self, rank: int, policy: Policy) -> bool:
+    def is_past_best(self, rank: int) -> bool:
         """Whether both curves are flat, or the budget is spent."""
         if self.mode.ended and self.ensemble.ended:
             return True
@@ -330,7 +338,7 @@ class HeldOutSearch(RankCriterion):
         tried = min(self.trials, key=lambda other: abs(np.log(other / rank)))
         return np.asarray(np.median([t.concentrations for t in self.trials[tried]], axis=0))
 
-    def next_between(self, policy: Policy) -> None:
+    def next_between(self) -> None:
         """Gaps are closed by merging classes."""
 
     def fit(self, rank: int) -> float:
@@ -398,6 +406,19 @@ class HeldOutSearch(RankCriterion):
         rank = min(ensemble.near(self.policy.ensemble_errors))
         scores = np.array([ensemble.score(tried) for tried in ensemble.ranks])
         return replace(selection, ensemble=EnsembleCurve(rank, ensemble.ranks, scores))
+
+    def select(self, ranks: Sequence[int] | None, plan: bool) -> Selection:
+        """Search ranks, merge classes around the best one, and plan what answers if asked to."""
+        session = self.session
+        selection = search_ranks(self, ranks, session)
+        if ranks is None and self.solver is None:
+            self.merge_back()
+            selection = self.conclude()
+        if not plan:
+            return selection
+        session.offer(lambda: replace(selection, interrupted=True), certain=True)
+        chosen = self.plan()
+        return replace(selection, plan=chosen, words=f"{selection.words} {chosen.text}")
 
     def merge_back(self) -> None:
         """Merge classes one by one, from the rank tried above the choice to the second one below.
@@ -483,21 +504,6 @@ def choose_anchors(
     return Anchors(weights[best], chosen * learn.total), reached
 
 
-def largest_rank(data: InMemory) -> int:
-    """Largest rank of use: the joint needs no more, or each record has its own class."""
-    cells, records = 1, size_of(data)
-    for size in sorted(data.layout.levels)[:-1]:
-        cells = min(cells * size, records)
-    return max(cells, 1)
-
-
-def size_of(data: InMemory) -> int:
-    """Number of records; of copies, where weights count them."""
-    if data.records.counts_copies:
-        return int(data.total)
-    return len(data.observations().records.weight)
-
-
 # --- merging classes ------------------------------------------------------------------------------
 
 
@@ -520,7 +526,7 @@ def merge_down(
     polish = Em(prior, limits=policy.polish, policy=policy)
     brief = Em(prior, limits=Limits(policy.merge_tries[1], 0.0, exact=-1.0), policy=policy)
     while model.rank > bottom:
-        candidates = [merge_pair(model, f, g) for f, g in cheapest_pairs(model, policy)]
+        candidates = list(cheapest_merges(model, policy))
         heavy = np.argsort(-model.weights, kind="stable")[:-1]
         candidates.append(model.take(np.sort(heavy)))
         tried = [run(brief, data, candidate) for candidate in candidates]
@@ -529,35 +535,16 @@ def merge_down(
         yield model
 
 
-def cheapest_pairs(model: Model, policy: Policy = DEFAULT) -> list[tuple[int, int]]:
-    """Pairs of classes whose merging loses least: ``w H(mix) - w_f H(f) - w_g H(g)``.
-
-    Examples
-    --------
-    >>> model = Model.of([0.3, 0.3, 0.4], [[[0.9, 0.85, 0.1], [0.1, 0.15, 0.9]]])
-    >>> cheapest_pairs(model)[0]
-    (0, 1)
-    """
+def cheapest_merges(model: Model, policy: Policy) -> Iterator[Model]:
+    """Merge two classes into their mean, where ``w H(mix) - w_f H(f) - w_g H(g)`` is least."""
     weights, factors = model.weights, model.factors
     own = weights * entr(factors).sum(axis=0)
     first, second = np.triu_indices(model.rank, 1)
     both = weights[first] + weights[second]
     mixed = (factors[:, first] * weights[first] + factors[:, second] * weights[second]) / both
     cost = both * entr(mixed).sum(axis=0) - own[first] - own[second]
-    order = np.argsort(cost, kind="stable")[: policy.merge_tries[0]]
-    return [(int(first[k]), int(second[k])) for k in order]
-
-
-def merge_pair(model: Model, f: int, g: int) -> Model:
-    """Return the model with two classes merged into their mean.
-
-    Examples
-    --------
-    >>> merge_pair(Model.of([0.25, 0.75], [[[1.0, 0.2], [0.0, 0.8]]]), 0, 1).factors[:, 0]
-    array([0.4, 0.6])
-    """
-    weights, factors = model.weights.copy(), model.factors.copy()
-    both = weights[f] + weights[g]
-    factors[:, f] = (weights[f] * factors[:, f] + weights[g] * factors[:, g]) / both
-    weights[f] = both
-    return Model(model.layout, weights, factors).take(np.delete(np.arange(model.rank), g))
+    for k in np.argsort(cost, kind="stable")[: policy.merge_tries[0]]:
+        f, g = first[k], second[k]
+        columns, sizes = factors.copy(), weights.copy()
+        columns[:, f], sizes[f] = mixed[:, k], both[k]
+        yield Model(model.layout, sizes, columns).take(np.delete(np.arange(model.rank), g))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from functools import partial
+from math import inf
 from os import PathLike
 from typing import Any, Literal
 
@@ -18,8 +18,14 @@ from rejoint.estimation.folds import draw_rows
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.smoothing import Smooth, smooth_data, smooth_variables
 from rejoint.messages import Progress
-from rejoint.rank.criteria import EvidenceBound, InformationCriterion, brief_em
-from rejoint.rank.curve import HeldOutSearch, largest_rank, size_of
+from rejoint.rank.criteria import (
+    EvidenceBound,
+    InformationCriterion,
+    brief_em,
+    count_records,
+    largest_rank,
+)
+from rejoint.rank.curve import HeldOutSearch
 from rejoint.rank.selection import Selection, search_ranks
 from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.sparse import as_records
@@ -186,24 +192,26 @@ def select_rank(
     first, *others = criterion
     if ranks is None and largest_rank(data) == 1:
         return select_rank_one(data, first)
-    options = {"solver": solver, "n_init": n_init, "session": session, "policy": policy}
 
-    def search(name: str, ranks: Sequence[int] | None, **more: Any) -> Selection:
+    def score(name: str, ranks: Sequence[int] | None, leads: bool = False) -> Selection:
         if name == "heldout":  # which limits its records itself
-            return select_held_out(data, ranks, folds, **more, **options)
-        return select_by(name, data, ranks, **options)
+            own = make_solver(solver, "map", policy)
+            seconds, flat = (budget if leads else None), (inf if ranks else policy.flat_ranks)
+            search = HeldOutSearch(data, session, policy, seconds, folds, own, n_init, flat)
+            return search.select(ranks, plan and leads)
+        return select_by(name, data, ranks, solver, n_init, session, policy)
 
-    found = search(first, ranks, **({"budget": budget, "plan": plan} if first == "heldout" else {}))
+    found = score(first, ranks, leads=True)
+
+    def keep_found(other: Selection) -> Selection:
+        """Of an interrupted search by another criterion, keep the selection that there was."""
+        return replace(found, interrupted=True)
+
     for name in others:
         if name not in found.table.columns:
-            # An interrupted search of another criterion leaves the selection that there was.
-            with session.convert(partial(_first_of, replace(found, interrupted=True))):
-                other = search(name, found.ranks)
+            with session.convert(keep_found):
+                other = score(name, found.ranks)
             found = replace(found, table=found.table.join(other.table))
-    return found
-
-
-def _first_of(found: Selection, other: Selection) -> Selection:
     return found
 
 
@@ -211,26 +219,25 @@ def select_by(
     criterion: str,
     data: InMemory,
     ranks: Sequence[int] | None,
-    *,
     solver: Any,
     n_init: int | None,
     session: Session,
     policy: Policy,
 ) -> Selection:
     """Choose the rank by a criterion of fits to all records."""
-    if criterion in INFORMATION:
-        data = data.records
-    rows = len(data.records.weight)
-    data = draw_rows(data, policy.most_rows, session.rng)
-    kind: type[InformationCriterion]
+    data = data.records if criterion in INFORMATION else data
+    rows, most = len(data.records.weight), policy.most_rows
+    data = draw_rows(data, most, session.rng)
     if criterion == "evidence":
-        kind, solver = EvidenceBound, brief_em(data, policy)
+        measured: InformationCriterion = EvidenceBound(
+            criterion, data, brief_em(data, policy), n_init, policy
+        )
     else:
-        kind, solver = InformationCriterion, make_solver(solver, "ml", policy)
-    measured = kind(criterion, data, solver, n_init, largest_rank(data), policy)
-    found = search_ranks(measured, ranks, session, policy)
-    if rows > policy.most_rows:
-        used = f"{policy.most_rows:,} of the {plural(rows, 'distinct record')}, drawn at random"
+        solver = make_solver(solver, "ml", policy)
+        measured = InformationCriterion(criterion, data, solver, n_init, policy)
+    found = search_ranks(measured, ranks, session)
+    if rows > most:
+        used = f"{most:,} of the {plural(rows, 'distinct record')}, drawn at random"
         found = replace(found, words=f"{found.words} The search used {used}.")
     return found
 
@@ -251,40 +258,6 @@ def make_solver(solver: Any, default: str, policy: Policy) -> Any:
             "limits, init and step, such as rejoint.estimation.Em()."
         )
     return Em(policy=policy) if name == "ml" else None
-
-
-def select_held_out(
-    data: InMemory,
-    ranks: Sequence[int] | None,
-    folds: int,
-    *,
-    solver: Any,
-    n_init: int | None,
-    session: Session,
-    policy: Policy,
-    budget: float | None = None,
-    plan: bool = False,
-) -> Selection:
-    """Choose the rank by records that the models have not seen, within a budget."""
-    if budget is not None and not 0 < budget < np.inf:
-        raise ValueError(f"budget must be a number of seconds above 0, got {cite(budget)}.")
-    cells = None if budget is None else budget * CELLS_PER_SECOND
-    solver = make_solver(solver, "map", policy)
-    flat = policy.flat_ranks if ranks is None else np.inf
-    search = HeldOutSearch(data, session, policy, cells, folds, solver, n_init, flat)
-    selection = search_ranks(search, ranks, session, policy)
-    if ranks is None and solver is None:
-        search.merge_back()
-        selection = search.conclude()
-    if not plan:
-        return selection
-    session.offer(lambda: replace(selection, interrupted=True), certain=True)
-    chosen = search.plan()
-    return replace(selection, plan=chosen, words=f"{selection.words} {chosen.text}")
-
-
-#: Cells times classes that passes go through in a second, on a common machine.
-CELLS_PER_SECOND = 3e9
 
 
 def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
@@ -314,7 +287,7 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
 def select_rank_one(data: InMemory, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
     why = "there is one record"
-    if size_of(data) > 1:
+    if count_records(data) > 1:
         why = "at most one variable has more than one level"
     words = f"Rank 1: {why}, so there is nothing for hidden classes to explain."
     score, error = np.full(1, np.nan), np.zeros(1)

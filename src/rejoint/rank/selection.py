@@ -265,22 +265,12 @@ class CriterionText:
         The difference below which two ranks cannot be told apart.
     scale : float
         What a score is multiplied by where it is shown; negative where lower is better.
-
-    Examples
-    --------
-    >>> CriterionText("BIC", "2", "2 in BIC", scale=-2000.0).extreme
-    'lowest'
     """
 
     name: str
     slack: str
     nearness: str
     scale: float = 1.0
-
-    @property
-    def extreme(self) -> str:
-        """Word for the best value."""
-        return "lowest" if self.scale < 0 else "highest"
 
     def show(self, *scores: float) -> list[str]:
         """Write values of the criterion with enough decimals to tell them apart.
@@ -316,6 +306,7 @@ class RankCriterion(ABC):
 
     #: What the ranks tried may cost together, in the unit of :meth:`cost`.
     budget = inf
+    policy = DEFAULT
     session: Session
 
     def __init__(self, criterion: str, measure: CriterionText, slack: float, cap: int) -> None:
@@ -337,7 +328,8 @@ class RankCriterion(ABC):
 
     def choose(self) -> int:
         """The smallest rank whose score is the best but for ``slack``."""
-        return smallest_best(self.scores, self.slack)
+        least = max(self.scores.values()) - self.slack
+        return min(rank for rank, score in self.scores.items() if score >= least)
 
     def ending(self, chosen: int) -> str:
         """What to add to the sentence about the rank chosen."""
@@ -349,14 +341,18 @@ class RankCriterion(ABC):
         """What the fit of a rank costs, in any unit."""
         return float(rank)
 
-    def is_past_best(self, rank: int, policy: Policy) -> bool:
+    def is_past_best(self, rank: int) -> bool:
         """Whether a rank larger than those so far need not be tried."""
         best = self.choose()
-        return sum(other > best for other in self.scores) >= policy.flat_ranks
+        return sum(other > best for other in self.scores) >= self.policy.flat_ranks
 
-    def next_between(self, policy: Policy) -> int | None:
-        """The next rank to try beside the best; None if there are no gaps."""
-        return next_in_gap(self.scores, self.slack, policy)
+    def next_between(self) -> int | None:
+        """Next rank to try, in the wider gap beside the best; None if both are closed."""
+        best = self.choose()
+        below = max((rank for rank in self.scores if rank < best), default=best)
+        above = min((rank for rank in self.scores if rank > best), default=best)
+        gap, low = max((above - best, best), (best - below, below))
+        return None if gap <= max(1.0, self.policy.rank_gap * best) else low + gap // 2
 
     def conclude(self, interrupted: bool = False) -> Selection:
         """Choose a rank by its score, find the ranks that tie with it, and describe both."""
@@ -379,17 +375,14 @@ class RankCriterion(ABC):
 
 
 def search_ranks(
-    criterion: RankCriterion,
-    ranks: Sequence[int] | None,
-    session: Session,
-    policy: Policy = DEFAULT,
+    criterion: RankCriterion, ranks: Sequence[int] | None, session: Session
 ) -> Selection:
     """Score the ranks given, or growing ones until these are enough, then those between.
 
     An interrupted search offers a selection of what was scored. Progress says how many ranks there
     are, at most, and how much time they take at the speed of those before.
     """
-    wanted = list(ranks or ranks_to_try(criterion.cap, policy))
+    wanted = list(ranks or ranks_to_try(criterion.cap, criterion.policy))
 
     def score(rank: int, which: str) -> None:
         head = f"rank {rank}, {which}"
@@ -403,11 +396,11 @@ def search_ranks(
     most = len(wanted) if ranks else max(int(np.sum(costs[1:] <= criterion.budget)), 1)
     countdown = Countdown(float(costs[most]))
     for number, rank in enumerate(wanted):
-        if not ranks and criterion.scores and criterion.is_past_best(rank, policy):
+        if not ranks and criterion.scores and criterion.is_past_best(rank):
             break
         left = countdown.tell(float(costs[number]))
         score(rank, f"{number + 1} of {'' if ranks else 'at most '}{most}{left}")
-    while not ranks and (middle := criterion.next_between(policy)) is not None:
+    while not ranks and (middle := criterion.next_between()) is not None:
         score(middle, "between those tried")
     criterion.session = session
     return criterion.conclude()
@@ -454,7 +447,8 @@ def describe_selection(
             f"The {measure.name} is {mine} at each of the ranks {listed(ranks)}: it does not "
             f"distinguish them, and rank {chosen} is the smallest."
         )
-    best, said = f"the {measure.extreme} {measure.name}", listed(ranks, MOST_LISTED_RANKS)
+    best = f"the {'lowest' if measure.scale < 0 else 'highest'} {measure.name}"
+    said = listed(ranks, MOST_LISTED_RANKS)
     said = f"Rank {chosen} of {said} has {best}, {mine}."
     if scores[chosen] != top:
         first = min(ranks, key=lambda rank: -scores[rank])
@@ -468,35 +462,3 @@ def describe_selection(
         return f"{said} {which} cannot be distinguished from it: within {measure.nearness}."
     rest = "All others are" if len(ranks) > 2 else "The other is"
     return f"{said} {rest} worse by more than {measure.nearness}."
-
-
-def smallest_best(scores: Mapping[int, float], slack: float = 0.0) -> int:
-    """The smallest rank whose score is the best but for ``slack``.
-
-    Examples
-    --------
-    >>> smallest_best({1: 0.0, 2: 1.0, 3: 1.1}), smallest_best({1: 0.0, 2: 1.0, 3: 1.1}, 0.2)
-    (3, 2)
-    """
-    top = max(scores.values()) - slack
-    return min(rank for rank, score in scores.items() if score >= top)
-
-
-def next_in_gap(
-    scores: Mapping[int, float], slack: float = 0.0, policy: Policy = DEFAULT
-) -> int | None:
-    """The next rank to try beside the best, in the wider of the gaps; None if they are closed.
-
-    Examples
-    --------
-    >>> next_in_gap({1: 0.0, 6: 2.0, 8: 3.0, 12: 1.0}), next_in_gap({4: 0.0, 5: 1.0, 6: 0.0})
-    (10, None)
-    """
-    best = smallest_best(scores, slack)
-    near = [rank for rank in scores if rank != best]
-    below = max((rank for rank in near if rank < best), default=best)
-    above = min((rank for rank in near if rank > best), default=best)
-    gap, low = max((above - best, best), (best - below, below))
-    if gap <= max(1.0, policy.rank_gap * best):
-        return None
-    return low + gap // 2
