@@ -36,14 +36,14 @@ NOUNS = {"sampling", "raking", "smoothing", "unfolding"}
 BUDGETS = {
     "marginals": (2_900, 3_910),
     "factorization": (3_500, 3_920),
-    "records domain": (3_000, 4_240),
-    "cli": (1_900, 3_400),
-    "estimation rank": (2_700, 3_730),
-    "pmf model queries": (3_200, 4_450),
+    "records domain": (3_000, 4_235),
+    "cli": (1_900, 2_800),
+    "estimation rank": (2_700, 3_630),
+    "pmf model queries": (3_200, 4_380),
     "identifiability": (1_400, 2_680),
     "estimators": (3_700, 4_710),
     "kernels solver io": (2_000, 2_990),
-    "": (2_600, 3_700),
+    "": (2_600, 3_580),
 }
 
 #: What builds a FitResult: its name, or ``cls`` with a model.
