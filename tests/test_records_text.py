@@ -125,6 +125,7 @@ def use(monkeypatch, engine, piece=2**22):
 @example((b"v0,v1\n0,\n,0\n,\n", {"header": True, "missing": ["a"]}), 40)
 @example((b"v0,v1\na\nb,c,d\n", {"header": True}), 2**22)
 @example((b"v0,v1,v2\n,,,more\n,\n", {"header": True}), 2**22)
+@example((b'v0,v1\n , \n"a\r\nb","a\r\n\xffb"\n', {"header": True, "missing": ["a"]}), 40)
 def test_every_parser_reads_what_the_standard_library_reads(engine, tmp_path_factory, file, piece):
     pytest.importorskip(engine)
     data, options = file

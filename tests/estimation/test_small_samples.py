@@ -20,7 +20,7 @@ def errors():
 
     bayes = estimate(data, 5, random_state=0)
     return {
-        "mean": error(bayes.posterior.mean),
+        "mean": error(bayes.posterior.mixture),
         "ml": error(estimate(data, 5, "ml", random_state=0).pmf),
         "map": error(estimate(data, 5, "map", random_state=0).pmf),
         "independence": error(estimate(data, 1, "ml").pmf),
@@ -49,4 +49,4 @@ def test_intervals_hold_what_they_promise_about():
             inside.append((low <= exact) & (exact <= high))
     # 108 dependent cells of one model: far from 90 % only if the bounds are wrong.
     assert np.mean(inside) > 0.7
-    assert rj.metrics.total_variation(truth, posterior.mean) < 0.15
+    assert rj.metrics.total_variation(truth, posterior.mixture) < 0.15

@@ -229,7 +229,7 @@ def test_generative_solvers(solver):
     model = rj.JointClassifier(rank=3, solver=solver, random_state=0).fit(X, y)
     records = rj.Records.of(X.assign(verdict=y))
     same = rj.estimate(records, 3, solver, random_state=np.random.default_rng(0), progress=False)
-    expected = same.pmf if same.posterior is None else same.posterior.mean
+    expected = same.pmf if same.posterior is None else same.posterior.mixture
     (mine,) = members_of(model)
     assert rj.metrics.tensor_error(expected, mine.align(expected.domain)) < 1e-12
     assert (model.result_.posterior is None) == (solver != "bayes")

@@ -279,7 +279,7 @@ def test_criteria(fitted, frame):
 
 def test_posterior_mean_is_what_predicts(frame):
     model = rj.JointPMF(rank=2, solver="bayes", n_init=1, random_state=0).fit(frame[:300])
-    mean = model.result_.posterior.mean
+    mean = model.result_.posterior.mixture
     assert mean.rank > model.rank_ == 2
     assert np.allclose(model.score_samples(frame), mean.log_prob(frame))
     assert model.predict_proba(frame[:5]).shape == (5, 2)

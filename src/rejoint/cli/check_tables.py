@@ -84,7 +84,7 @@ def _show(tables: Marginals, files: TableFiles, as_json: bool) -> None:
     for reading in files.readings:
         _describe(reading)
         _show_cells(tables, reading)
-    echo(f"Together: {tables!r}.")
+    echo(f"Together: {tables}.")
     rows = [
         (v.name, ", ".join(clean_label(level, 20) for level in v.levels), len(v))
         for v in tables.domain
