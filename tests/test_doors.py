@@ -503,7 +503,7 @@ def test_numpy_kernels_make_the_same_choice(fitted, by_numpy, fit):
     native, numpy = fitted(fit, "holes", "csv")[0], by_numpy("holes")[fit]
     if fit != "rank":  # held-out scores come from drawn classes, which differ
         assert numpy["choice"] == native.choice
-    assert numpy["ranks"] == (native.selection and list(native.selection.ranks))
+        assert numpy["ranks"] == (native.selection and list(native.selection.ranks))
 
 
 @pytest.mark.parametrize("fit", FITS)

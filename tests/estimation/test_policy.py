@@ -37,10 +37,10 @@ def test_every_field_is_used():
 
 def test_results_keep_their_policy():
     policy = Policy(growth_steps=3)
-    assert estimate(RECORDS, 2, "ml", n_init=1, random_state=0, policy=policy).policy is policy
+    assert estimate(RECORDS, 2, "ml", n_init=1, random_state=0, policy=policy).policy == policy
     assert estimate(RECORDS, 2, "ml", n_init=1, random_state=0).policy == Policy()
     scan = rj.scan(RECORDS, size=50, memory=0)
-    assert estimate(scan, 2, "ml", n_init=1, random_state=0, policy=policy).policy is policy
+    assert estimate(scan, 2, "ml", n_init=1, random_state=0, policy=policy).policy == policy
 
 
 def test_policies_are_values():
