@@ -20,6 +20,7 @@ from rejoint.population.targets import (
     known_cells,
     population_size,
 )
+from rejoint.queries.log_prob import draw_from_columns
 from rejoint.records.records import Records
 from rejoint.text import cite, plural
 
@@ -186,22 +187,14 @@ def _draw_rows_of_cells(
     for n, levels in zip(variables, cells.T, strict=True):
         likelihood = likelihood * pmf.factors[n][levels]
     likelihood[likelihood.sum(axis=1) <= 0.0] = pmf.weights
-    classes = _draw_in_columns(likelihood.T, rng)
+    classes = draw_from_columns(likelihood.T, rng)
     rows = np.empty((len(cells), len(pmf.domain)), dtype=np.intp)
     for n in range(len(pmf.domain)):
         if n in variables:
             rows[:, n] = cells[:, variables.index(n)]
         else:
-            rows[:, n] = _draw_in_columns(pmf.factors[n][:, classes], rng)
+            rows[:, n] = draw_from_columns(pmf.factors[n][:, classes], rng)
     return rows
-
-
-def _draw_in_columns(shares: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw a row number for each column, with probabilities proportional to its entries."""
-    edges = np.cumsum(shares, axis=0)
-    # In (0, 1]: a first row of probability zero is never drawn.
-    point = (1.0 - rng.random(shares.shape[1])) * edges[-1]
-    return np.asarray((edges < point).sum(axis=0), dtype=np.intp)
 
 
 def round_to_sum(values: Array, total: int) -> NDArray[np.int64]:
