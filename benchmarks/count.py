@@ -73,9 +73,7 @@ def race(rows: int, variables: int, levels: int, turns: int) -> float:
         f"rejoint ({kernels.backend})": lambda: kernels.count(codes, None, shape, subsets, 1),
         "bincount, rows where all are observed": rival.observed_rows,
         "bincount, missing as a level": rival.missing_as_level,
-        "bincount, shared prefixes (the NumPy twin)": lambda: numpy_count(
-            codes, None, shape, subsets
-        ),
+        "bincount (the NumPy twin)": lambda: numpy_count(codes, None, shape, subsets),
     }
     best = dict.fromkeys(ways, np.inf)
     results: dict[str, Counts] = {}

@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kernel_twins import by_twin
 
 from rejoint import kernels
-from rejoint.kernels.class_passes import (
-    numpy_class_log_prob,
-    numpy_class_pass,
-    numpy_class_posterior,
-)
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
 
 def twin(codes, weight, weights, factors, levels, threads=1):
-    return numpy_class_pass(codes, weight, weights, factors, levels)
+    return by_twin(kernels.class_pass, codes, weight, weights, factors, levels)
 
 
 PASSES = [
@@ -246,7 +242,7 @@ def test_posterior_equals_its_twin():
     levels = [4] * 9
     codes = random_codes(rng, 20_000, levels)
     weights, factors = random_model(rng, levels, 11)
-    truth = numpy_class_posterior(codes, weights, factors, levels)
+    truth = by_twin(kernels.class_posterior, codes, weights, factors, levels)
     for threads in (1, 3):
         log_prob, posterior = kernels.class_posterior(codes, weights, factors, levels, threads)
         # Sums of ten logarithms or products of ten factors.
@@ -254,7 +250,8 @@ def test_posterior_equals_its_twin():
         np.testing.assert_allclose(posterior, truth[1], rtol=1e-12)
         only = kernels.class_log_prob(codes, weights, factors, levels, threads)
         np.testing.assert_array_equal(only, log_prob)
-    np.testing.assert_array_equal(numpy_class_log_prob(codes, weights, factors, levels), truth[0])
+    only = by_twin(kernels.class_log_prob, codes, weights, factors, levels)
+    np.testing.assert_array_equal(only, truth[0])
 
 
 @compiled

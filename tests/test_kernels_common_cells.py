@@ -4,16 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kernel_twins import by_twin
 
 import rejoint as rj
 from rejoint import kernels
 from rejoint.estimation.data import InMemory
-from rejoint.kernels.class_passes import (
-    numpy_class_draws,
-    numpy_class_log_prob,
-    numpy_class_pass,
-    numpy_class_posterior,
-)
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
@@ -46,21 +41,21 @@ def assert_same(found, truth, rtol=1e-10):
 def assert_all_same(codes, weight, weights, factors, levels, rtol=1e-10):
     """All passes of the compiled kernels against their twins."""
     model = weights, factors, levels
-    assert_same(
-        kernels.class_pass(codes, weight, *model), numpy_class_pass(codes, weight, *model), rtol
-    )
-    each, truth = kernels.class_posterior(codes, *model), numpy_class_posterior(codes, *model)
+    arguments = codes, weight, *model
+    assert_same(kernels.class_pass(*arguments), by_twin(kernels.class_pass, *arguments), rtol)
+    each = kernels.class_posterior(codes, *model)
+    truth = by_twin(kernels.class_posterior, codes, *model)
     np.testing.assert_allclose(each[0], truth[0], rtol=rtol, atol=1e-10)
     np.testing.assert_allclose(each[1], truth[1], rtol=1e3 * rtol, atol=1e-12)
     np.testing.assert_allclose(
         kernels.class_log_prob(codes, *model),
-        numpy_class_log_prob(codes, *model),
+        by_twin(kernels.class_log_prob, codes, *model),
         rtol=rtol,
         atol=1e-10,
     )
     mass = None if weight is None else np.rint(weight)
     found = kernels.class_draws(codes, mass, *model, 5)
-    drawn = numpy_class_draws(codes, mass, *model, 5)
+    drawn = by_twin(kernels.class_draws, codes, mass, *model, 5)
     assert found[0] == pytest.approx(drawn[0], rel=rtol, abs=1e-9)
     assert found[1].sum() == drawn[1].sum()
     np.testing.assert_array_equal(found[2].sum(axis=1), drawn[2].sum(axis=1))

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.kernel_twins import by_twin
 
 from rejoint import kernels
-from rejoint.kernels.class_passes import numpy_class_draws
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
 
 def twin(codes, weight, weights, factors, levels, seed, threads=1):
-    return numpy_class_draws(codes, weight, weights, factors, levels, seed)
+    return by_twin(kernels.class_draws, codes, weight, weights, factors, levels, seed)
 
 
 DRAWS = [

@@ -1,13 +1,15 @@
 """Passes over observed cells: the same as over tables of codes, in both kernels."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kernel_twins import by_twin
 
 from rejoint import kernels
 from rejoint.kernels import SparseCodes
-from rejoint.kernels.class_passes import numpy_class_draws, numpy_class_pass, numpy_class_posterior
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
@@ -24,7 +26,7 @@ def random_model(rng, levels, rank):
 
 
 def twin_pass(cells, weight, weights, factors, levels, threads=1):
-    return numpy_class_pass(cells, weight, weights, factors, levels)
+    return by_twin(kernels.class_pass, cells, weight, weights, factors, levels)
 
 
 PASSES = [
@@ -53,7 +55,7 @@ def test_pass_equals_that_over_codes(class_pass, weighted, rank):
     weight = rng.integers(0, 3, size=300).astype(float) if weighted else None
     cells = SparseCodes.of_codes(codes, levels)
     found = class_pass(cells, weight, weights, factors, levels)
-    assert_same(found, numpy_class_pass(codes, weight, weights, factors, levels))
+    assert_same(found, by_twin(kernels.class_pass, codes, weight, weights, factors, levels))
 
 
 @compiled
@@ -76,7 +78,7 @@ def test_products_that_underflow_and_numbers_above_one(class_pass):
     weights, factors = random_model(rng, levels, 6)
     factors[::3] *= 1e3  # columns need not sum to one
     found = class_pass(SparseCodes.of_codes(codes, levels), None, weights, factors, levels)
-    truth = numpy_class_pass(codes, None, weights, factors, levels)
+    truth = by_twin(kernels.class_pass, codes, None, weights, factors, levels)
     # Logarithms of up to 900 numbers add up to about 1,000: exp of them loses three digits more.
     np.testing.assert_allclose(found[2], truth[2], rtol=1e-9, atol=1e-9)
     assert found[0] == pytest.approx(truth[0], rel=1e-11)
@@ -99,7 +101,7 @@ def test_draws_are_those_of_the_codes():
     weights, factors = random_model(rng, levels, 4)
     weight = rng.integers(0, 4, size=500).astype(float)
     cells = SparseCodes.of_codes(codes, levels)
-    for draw in (kernels.class_draws, numpy_class_draws):
+    for draw in (kernels.class_draws, partial(by_twin, kernels.class_draws)):
         dense, sparse = (draw(form, weight, weights, factors, levels, 5) for form in (codes, cells))
         np.testing.assert_array_equal(sparse[1], dense[1])
         np.testing.assert_array_equal(sparse[2], dense[2])
@@ -111,7 +113,7 @@ def test_posteriors_are_those_of_the_codes():
     codes = random_codes(rng, 200, levels)
     weights, factors = random_model(rng, levels, 4)
     cells = SparseCodes.of_codes(codes, levels)
-    truth = numpy_class_posterior(codes, weights, factors, levels)
+    truth = by_twin(kernels.class_posterior, codes, weights, factors, levels)
     found = kernels.class_posterior(cells, weights, factors, levels)
     for one, other in zip(found, truth, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)  # one order of products

@@ -42,7 +42,7 @@ BUDGETS = {
     "pmf model queries": (3_200, 4_380),
     "identifiability": (1_400, 2_680),
     "estimators": (3_700, 4_710),
-    "kernels solver io": (2_000, 2_990),
+    "kernels solver io": (2_000, 2_844),
     "": (2_600, 3_580),
 }
 

@@ -138,9 +138,9 @@ class TableProblem:
 
     @cached_property
     def packed(self) -> FloatArray | None:
-        """All triples as one array, where there is nothing else."""
+        """All triples as one array, where there is nothing else and their kernel is compiled."""
         whole = len(self.families) == 1 and self.families[0].complete and not self.moments
-        if not (whole and self.families[0].order == 3):
+        if kernels.backend == "numpy" or not (whole and self.families[0].order == 3):
             return None
         order = sorted(range(len(self.subsets)), key=self.subsets.__getitem__)
         return kernels.pack_triples([self.tables[i] for i in order], self.levels)

@@ -4,7 +4,7 @@ The twins multiply one-hot matrices by logarithms, so nothing underflows. Their 
 distribution of those of the compiled kernels, not their numbers.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,20 +46,27 @@ def has_value(codes: AnyCodes) -> NDArray[np.bool_]:
     return present
 
 
-def arrays_of(codes: AnyCodes, levels: Sequence[int]) -> tuple[Any, ...]:
-    """Return the arrays that hold records in either form, once they fit the model.
+def _check(
+    codes: AnyCodes, weights: Array, factors: Array, levels: Sequence[int]
+) -> tuple[tuple[Any, ...], tuple[Array, Array, NDArray[np.int64]]]:
+    """Return records and a model as the arrays that kernels take, once they fit each other.
 
     Compiled kernels check each code themselves as they read it.
     """
+    model = check_model(weights, factors, levels)
     if isinstance(codes, SparseCodes):
         if codes.levels != tuple(levels):
             raise ValueError("The codes have other numbers of levels than the model.")
-        return codes.arrays
-    if compiled is None:
-        check_codes(codes, levels)
-    else:
-        check_shape(codes, levels)
-    return (np.ascontiguousarray(codes),)
+        return codes.arrays, model
+    (check_codes if compiled is None else check_shape)(codes, levels)
+    return (np.ascontiguousarray(codes),), model
+
+
+def _counted(total: float | None, counts: Array) -> tuple[float, Array, Array]:
+    """Return the sums of a compiled pass; None means that a code was out of range."""
+    if total is None:
+        raise ValueError(OUT_OF_RANGE)
+    return float(total), counts[0], counts[1:]
 
 
 def class_pass(
@@ -112,16 +119,12 @@ def class_pass(
     array([[0.818, 0.182],
            [0.   , 0.   ]])
     """
-    arrays = arrays_of(codes, levels)
-    weights, factors, shape = check_model(weights, factors, levels)
+    arrays, model = _check(codes, weights, factors, levels)
     weight = check_weight(weight, len(codes))
     if compiled is None:
         return numpy_class_pass(codes, weight, weights, factors, levels)
     counts = np.zeros((1 + len(factors), len(weights)))
-    total = compiled.class_pass(*arrays, weight, weights, factors, shape, counts, threads)
-    if total is None:
-        raise ValueError(OUT_OF_RANGE)
-    return float(total), counts[0], counts[1:]
+    return _counted(compiled.class_pass(*arrays, weight, *model, counts, threads), counts)
 
 
 def class_posterior(
@@ -157,14 +160,30 @@ def class_posterior(
     >>> np.exp(log_prob).round(3), posterior.round(3)
     (array([0.55, 1.  ]), array([[0.818, 0.182], [0.5  , 0.5  ]]))
     """
-    arrays = arrays_of(codes, levels)
-    weights, factors, shape = check_model(weights, factors, levels)
-    if compiled is None:
-        return numpy_class_posterior(codes, weights, factors, levels)
-    log_prob, posterior = np.empty(len(codes)), np.empty((len(codes), len(weights)))
-    if not compiled.class_posterior(*arrays, weights, factors, shape, log_prob, posterior, threads):
-        raise ValueError(OUT_OF_RANGE)
-    return log_prob, posterior
+    posterior = np.empty((len(codes), len(weights)))
+    return _posterior(codes, weights, factors, levels, posterior, threads), posterior
+
+
+def _posterior(
+    codes: AnyCodes,
+    weights: Array,
+    factors: Array,
+    levels: Sequence[int],
+    posterior: Array | None,
+    threads: int,
+) -> Array:
+    """Return log-probabilities, and write posteriors where there is an array for them."""
+    arrays, model = _check(codes, weights, factors, levels)
+    log_prob = np.empty(len(codes))
+    if compiled is not None:
+        if not compiled.class_posterior(*arrays, *model, log_prob, posterior, threads):
+            raise ValueError(OUT_OF_RANGE)
+        return log_prob
+    for rows, _, logs, block in _blocks(codes, weights, factors, levels):
+        log_prob[rows] = logs
+        if posterior is not None:
+            posterior[rows] = block
+    return log_prob
 
 
 def class_log_prob(
@@ -179,14 +198,7 @@ def class_log_prob(
     >>> np.exp(class_log_prob(codes, np.array([0.5, 0.5]), A, [2])).round(3)
     array([0.55, 1.  ])
     """
-    arrays = arrays_of(codes, levels)
-    weights, factors, shape = check_model(weights, factors, levels)
-    if compiled is None:
-        return numpy_class_log_prob(codes, weights, factors, levels)
-    log_prob = np.empty(len(codes))
-    if not compiled.class_posterior(*arrays, weights, factors, shape, log_prob, None, threads):
-        raise ValueError(OUT_OF_RANGE)
-    return log_prob
+    return _posterior(codes, weights, factors, levels, None, threads)
 
 
 def _blocks(
@@ -223,74 +235,27 @@ def _blocks(
         yield rows, matrix, top + np.log(sums), joint
 
 
-def _sum_records(
-    codes: AnyCodes,
-    weight: Array | None,
-    weights: Array,
-    factors: Array,
-    levels: Sequence[int],
-    assign: Callable[[Array, Array], Array],
-) -> tuple[float, Array, Array]:
-    """Count records by class and level; ``assign`` turns posteriors and weights into shares."""
-    total, class_counts, level_counts = 0.0, np.zeros(len(weights)), np.zeros(factors.shape)
-    for rows, matrix, log_prob, posterior in _blocks(codes, weights, factors, levels):
-        mass = np.ones(len(log_prob)) if weight is None else weight[rows]
-        total += float(np.dot(mass[mass > 0], log_prob[mass > 0]))
-        shares = assign(posterior, mass)
-        class_counts += shares.sum(axis=0)
-        level_counts += (matrix.T @ shares)[:-1]
-    return total, class_counts, level_counts
-
-
 def numpy_class_pass(
     codes: AnyCodes,
     weight: Array | None,
     weights: Array,
     factors: Array,
     levels: Sequence[int],
+    rng: np.random.Generator | None = None,
 ) -> tuple[float, Array, Array]:
-    """NumPy version of :func:`class_pass`."""
-
-    def assign(posterior: Array, mass: Array) -> Array:
-        return posterior * mass[:, None]
-
-    return _sum_records(codes, weight, weights, factors, levels, assign)
-
-
-def numpy_class_draws(
-    codes: AnyCodes,
-    weight: Array | None,
-    weights: Array,
-    factors: Array,
-    levels: Sequence[int],
-    seed: int,
-) -> tuple[float, Array, Array]:
-    """NumPy version of :func:`class_draws`."""
-    rng = np.random.default_rng(seed)
-
-    def assign(posterior: Array, mass: Array) -> Array:
-        numbers = np.where(posterior.any(axis=1), mass, 0.0).astype(np.int64)
-        return rng.multinomial(numbers, posterior).astype(np.float64)
-
-    return _sum_records(codes, weight, weights, factors, levels, assign)
-
-
-def numpy_class_posterior(
-    codes: AnyCodes, weights: Array, factors: Array, levels: Sequence[int]
-) -> tuple[Array, Array]:
-    """NumPy version of :func:`class_posterior`."""
-    log_prob, posterior = np.empty(len(codes)), np.empty((len(codes), len(weights)))
-    for rows, _, logs, block in _blocks(codes, weights, factors, levels):
-        log_prob[rows], posterior[rows] = logs, block
-    return log_prob, posterior
-
-
-def numpy_class_log_prob(
-    codes: AnyCodes, weights: Array, factors: Array, levels: Sequence[int]
-) -> Array:
-    """NumPy version of :func:`class_log_prob`."""
-    blocks = _blocks(codes, weights, factors, levels)
-    return np.concatenate([np.empty(0), *(log_prob for _, _, log_prob, _ in blocks)])
+    """NumPy version of :func:`class_pass` and, with ``rng``, of :func:`class_draws`."""
+    total, class_counts, level_counts = 0.0, np.zeros(len(weights)), np.zeros(factors.shape)
+    for rows, matrix, log_prob, posterior in _blocks(codes, weights, factors, levels):
+        mass = np.ones(len(log_prob)) if weight is None else weight[rows]
+        total += float(np.dot(mass[mass > 0], log_prob[mass > 0]))
+        if rng is None:
+            shares = posterior * mass[:, None]
+        else:
+            numbers = np.where(posterior.any(axis=1), mass, 0.0).astype(np.int64)
+            shares = rng.multinomial(numbers, posterior).astype(np.float64)
+        class_counts += shares.sum(axis=0)
+        level_counts += (matrix.T @ shares)[:-1]
+    return total, class_counts, level_counts
 
 
 def class_draws(
@@ -346,20 +311,17 @@ def class_draws(
     >>> float(classes.sum())
     1011.0
     """
-    arrays = arrays_of(codes, levels)
-    weights, factors, shape = check_model(weights, factors, levels)
+    arrays, model = _check(codes, weights, factors, levels)
     weight = check_weight(weight, len(codes))
     if weight is not None and not (weight == np.floor(weight)).all():
         raise ValueError("weight must be whole numbers: each is a number of draws.")
     if not 0 <= seed < 2**64:
         raise ValueError(f"seed must lie between 0 and 2**64 - 1, got {seed}.")
     if compiled is None:
-        return numpy_class_draws(codes, weight, weights, factors, levels, seed)
+        rng = np.random.default_rng(seed)
+        return numpy_class_pass(codes, weight, weights, factors, levels, rng)
     counts = np.zeros((1 + len(factors), len(weights)))
-    total = compiled.class_draws(*arrays, weight, weights, factors, shape, counts, seed, threads)
-    if total is None:
-        raise ValueError(OUT_OF_RANGE)
-    return float(total), counts[0], counts[1:]
+    return _counted(compiled.class_draws(*arrays, weight, *model, counts, seed, threads), counts)
 
 
 def draw_levels(

@@ -103,41 +103,15 @@ def numpy_count(
 ) -> Array:
     """NumPy version of :func:`count`, by ``numpy.bincount``; SparseCodes become a table of codes.
 
-    Subsets that share all but their last variable share the rows where those are observed,
-    and the cell of each of these rows. A missing value of the last variable counts as a
-    level of its own, which is dropped in the end: this is cheaper than selecting rows again.
+    A missing value counts as a level of its own, which is dropped in the end: this is cheaper than
+    selecting rows.
     """
     codes = codes.to_codes() if isinstance(codes, SparseCodes) else codes
-    starts = np.concatenate([[0], np.cumsum(table_sizes(levels, subsets))])
-    out = np.zeros(int(starts[-1]))
-    columns = [np.ascontiguousarray(codes[:, n]) for n in range(codes.shape[1])]
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for i, subset in enumerate(subsets):
-        groups.setdefault(subset[:-1], []).append(i)
-    for prefix, tables in groups.items():
-        rows, cells = _observed(columns, levels, prefix)
-        mass = None if weight is None else weight[rows]
-        n_cells = prod(levels[n] for n in prefix)
-        for i in tables:
-            last = subsets[i][-1]
-            size = levels[last] + 1
-            index = cells * size
-            index += columns[last][rows]
-            index += 1
-            table = np.bincount(index, mass, minlength=n_cells * size)
-            out[starts[i] : starts[i + 1]] = table.reshape(n_cells, size)[:, 1:].ravel()
-    return out
-
-
-def _observed(
-    columns: Sequence[Codes], levels: Sequence[int], prefix: tuple[int, ...]
-) -> tuple[NDArray[np.intp], Ints]:
-    """Rows where all variables of ``prefix`` are observed, and the cell of each."""
-    seen = np.ones(len(columns[0]), dtype=bool)
-    for n in prefix:
-        seen &= columns[n] >= 0
-    rows = np.flatnonzero(seen)
-    cells = np.zeros(len(rows), dtype=np.int64)
-    for n in prefix:
-        cells = cells * levels[n] + columns[n][rows]
-    return rows, cells
+    columns = [codes[:, n].astype(np.intp) + 1 for n in range(codes.shape[1])]
+    tables = [np.empty(0)]
+    for subset in subsets:
+        shape = [levels[n] + 1 for n in subset]
+        cells = np.ravel_multi_index([columns[n] for n in subset], shape)
+        table = np.bincount(cells, weight, prod(shape)).astype(np.float64).reshape(shape)
+        tables.append(table[(slice(1, None),) * len(subset)].ravel())
+    return np.concatenate(tables)
