@@ -29,6 +29,7 @@ ASIA = [
     Shot("explorer-asia", "#is.smoke=yes&is.dysp=yes", 1440, 480),
     Shot("explorer-target", "#is.smoke=yes&is.dysp=yes&view=target&target=lung", 1000, 700),
 ]
+YOUTH = [Shot("explorer-youth", "#is.gender=female&is.active=0&sort=change", 1280, 640)]
 TOWN = [Shot("explorer-town", "#is.Pass=Student", 1280, 740)]
 DEMO = [
     Shot("explorer-ask", "#is.asia=yes&is.xray=yes&view=ask&ask=P(lung | smoke = yes)", 1000, 560)
@@ -49,6 +50,15 @@ def asia() -> Any:
     pmf = rj.datasets.asia()
     records = rj.datasets.remove_cells(pmf.sample(5_000, random_state=0), 0.1, random_state=0)
     return Opened(pmf, Path("asia.rejoint"), "Asia", records=records)
+
+
+def youth() -> Any:
+    """The model of README and the quickstart."""
+    import rejoint as rj
+    from rejoint.explorer.open import Opened
+
+    result = rj.estimate(rj.datasets.youth_survey(), random_state=0)
+    return Opened(result.pmf, Path("survey.rejoint"), "Youth survey", story=result.stop)
 
 
 def town() -> Any:
@@ -133,7 +143,14 @@ def main() -> None:
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=flags)
-        pages = [(asia, ASIA), (town, TOWN), (demo, DEMO), (survey, SURVEY), (movies, MOVIES)]
+        pages = [
+            (asia, ASIA),
+            (youth, YOUTH),
+            (town, TOWN),
+            (demo, DEMO),
+            (survey, SURVEY),
+            (movies, MOVIES),
+        ]
         for opened, shots in pages:
             take(browser, opened, shots, click.echo)
         browser.close()

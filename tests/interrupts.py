@@ -3,7 +3,7 @@
     python tests/interrupts.py --number 200
 
 Each fit runs in a process of its own, which is told to stop after a random part of its usual time.
-What may come of it is documented in ``docs/promises.rst``: anything else is a find.
+What may come of it is documented in ``docs/reference/promises.rst``: anything else is a find.
 """
 
 import argparse

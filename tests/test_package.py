@@ -40,11 +40,21 @@ def test_public_names_are_there(name):
     assert getattr(rj, name) is not None
 
 
+#: Pages that are written, without those that Sphinx makes.
+DOC_PAGES = [
+    page
+    for page in (Path(__file__).parents[1] / "docs").rglob("*.rst")
+    if not {"_build", "gallery", "generated"} & set(page.parts)
+]
+
+
 def documented_names() -> set[str]:
     """Dotted names of the reference, and those that the pages use as ``rj.module.name``."""
     docs = Path(__file__).parents[1] / "docs"
-    listed = re.findall(r"^    ([a-z_]+\.[\w.]+)$", (docs / "api.rst").read_text(), re.MULTILINE)
-    pages = " ".join(page.read_text() for page in docs.glob("*.rst"))
+    listed = re.findall(
+        r"^    ([a-z_]+\.[\w.]+)$", (docs / "reference" / "api.rst").read_text(), re.MULTILINE
+    )
+    pages = " ".join(page.read_text() for page in DOC_PAGES)
     return {*listed, *re.findall(r"\brj\.([a-z_]+\.\w+)", pages)}
 
 

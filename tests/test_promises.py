@@ -11,7 +11,7 @@ import rejoint as rj
 from rejoint.estimation.data import InMemory
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "promises.rst").read_text()
+PAGE = (ROOT / "docs" / "reference" / "promises.rst").read_text()
 NAMED = re.findall(r"``(tests/[\w/]+\.py)::(\w+)``", PAGE)
 RECORDS = rj.datasets.asia().sample(60, random_state=0)
 

@@ -55,7 +55,7 @@ def check(line, text, run):
 
 
 def test_the_page_names_every_command_and_exit_code():
-    text = (DOCS / "cli.rst").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "cli.rst").read_text(encoding="utf-8")
     for name in main.list_commands(click.Context(main)):
         assert f"``{name}" in text
     for code in (0, 1, 2, 3, 4, 130):
@@ -66,7 +66,7 @@ def test_the_page_tells_every_note():
 
     notes = sys.modules["rejoint.io.fit_notes"]
     told = re.findall(r"(?m)^``(\w+)``", notes.__doc__)
-    text = (DOCS / "cli.rst").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "cli.rst").read_text(encoding="utf-8")
     assert len(told) > 10
     for name in told:
         assert f"``{name}``" in text

@@ -1,7 +1,8 @@
-"""Data sets: joints that are known exactly, and public sets that are downloaded once.
+"""Data sets: joints that are known exactly, and public sets, most of them downloaded once.
 
 simulate     asia: an exact joint; remove_cells: values removed at random; town_tables: six tables
-public_sets  adult, car, ..., movielens: public sets; paper_set: seven of them as the paper has them
+public_sets  youth_survey, penguins: public sets in the package; adult, car, ...: public sets;
+             paper_set: seven of them as the paper has them
 catalog      where every file comes from, its checksums, and how it is read
 fetch        the data folder, the cache, the download
 
@@ -23,7 +24,9 @@ from rejoint.datasets.public_sets import (
     mushroom,
     nursery,
     paper_set,
+    penguins,
     votes,
+    youth_survey,
 )
 from rejoint.datasets.simulate import asia, remove_cells, town_downloads, town_tables
 
@@ -40,8 +43,10 @@ __all__ = [
     "mushroom",
     "nursery",
     "paper_set",
+    "penguins",
     "remove_cells",
     "town_downloads",
     "town_tables",
     "votes",
+    "youth_survey",
 ]

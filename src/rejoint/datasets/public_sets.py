@@ -2,12 +2,20 @@
 
 import math
 from collections import Counter
+from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.datasets.catalog import MOVIELENS, Backend, Columns, as_frame, load_columns
+from rejoint.datasets.catalog import (
+    MOVIELENS,
+    Backend,
+    Columns,
+    as_frame,
+    load_columns,
+    read_packed,
+)
 from rejoint.text import cite, nearest
 
 
@@ -194,6 +202,64 @@ def votes(*, backend: Backend | None = None) -> Any:
     (435, 17)
     """
     return as_frame(load_columns("votes84"), backend)
+
+
+def youth_survey(*, backend: Backend | None = None) -> Any:
+    """Youth Risk Behavior Survey: 13 answers of 2,500 pupils of US high schools, 5 % missing.
+
+    A random sample of 2,500 of 13,583 rows; it comes with the package. ``texting`` counts days
+    with texting at the wheel in 30 days, ``active`` and ``strength`` days with exercise and
+    strength training in a week, ``tv`` hours on a school day (5: five or more), ``sleep`` hours in
+    a school night (4: less than five, 10: ten or more). Some labels are shortened.
+
+    Public domain (work of the US government). Centers for Disease Control and Prevention, 2013,
+    in the form of the R package openintro.
+
+    Parameters
+    ----------
+    backend : {"pandas", "polars", "pyarrow", "dict"}, optional
+        As for :func:`adult`.
+
+    Returns
+    -------
+    frame or dict of columns
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> rj.datasets.youth_survey(backend="pandas").shape
+    (2500, 13)
+    """
+    return as_frame(_bundled("youth_survey"), backend)
+
+
+def penguins(*, backend: Backend | None = None) -> Any:
+    """Palmer penguins: species, island, four measures, sex and year of 344 penguins.
+
+    Some measures and sexes are missing. It comes with the package. CC0. A. M. Horst, A. P. Hill,
+    K. B. Gorman, "palmerpenguins", 2020, https://doi.org/10.5281/zenodo.3960218.
+
+    Parameters
+    ----------
+    backend : {"pandas", "polars", "pyarrow", "dict"}, optional
+        As for :func:`adult`.
+
+    Returns
+    -------
+    frame or dict of columns
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> rj.datasets.penguins(backend="pandas").shape
+    (344, 8)
+    """
+    return as_frame(_bundled("penguins"), backend)
+
+
+def _bundled(name: str) -> Columns:
+    """Columns of a file within the package."""
+    return read_packed((files("rejoint.datasets") / "bundled" / f"{name}.csv.gz").read_bytes())
 
 
 def _one_of(which: str, names: tuple[str, ...]) -> str:

@@ -164,7 +164,7 @@ class Policy:
     # Parameters are then within a hundredth of their standard errors; more costs many passes.
     streamed_nats: float = 1e-2
     # Chains, sweeps before the first draw, draws, and sweeps between them: chains start at the
-    # maximum, and answers are nearly independent from draw to draw (docs/scale.rst).
+    # maximum, and answers are nearly independent from draw to draw (docs/evidence/scale.rst).
     streamed_chains: tuple[int, int, int, int] = (2, 20, 20, 2)
 
     # -- Smooth columns -------------------------------------------------------------------------

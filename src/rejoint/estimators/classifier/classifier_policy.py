@@ -8,7 +8,7 @@ class ClassifierPolicy:
     """Tuned numbers of :class:`rejoint.JointClassifier`.
 
     The comment above each field gives its unit, its meaning and, where it was measured, why it has
-    this value; :doc:`/tasks` has the table of what each is worth. Benchmarks vary it.
+    this value; ``benchmarks/classify`` measures what each is worth.
 
     Examples
     --------
