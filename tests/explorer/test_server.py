@@ -163,32 +163,17 @@ def test_errors_have_the_policy_too(served, asia):
     sent = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
     broken = send_raw(address, f"POST /t0ken/class-names HTTP/1.1\r\n{own}{sent}".encode())
     assert broken.startswith(b"HTTP/1.1 500")
-    nonsense = send_raw(address, b"\x00\x01 nonsense\r\n\r\n")
-    assert nonsense.startswith(b"HTTP/1.1 400")
-    for answer in (broken, nonsense):
-        assert b"content-security-policy: default-src 'none'" in answer.lower()
-        assert b"x-content-type-options: nosniff" in answer.lower()
+    assert b"content-security-policy: default-src 'none'" in broken.lower()
+    assert b"x-content-type-options: nosniff" in broken.lower()
 
 
-@pytest.mark.parametrize(
-    "half",
-    [b"", b"GET /t0k", b"POST /t0ken/class-names HTTP/1.1\r\n{own}Content-Length: 50\r\n\r\n["],
-)
-def test_requests_that_do_not_arrive_are_ended(served, asia, monkeypatch, half):
+def test_a_request_whose_body_does_not_arrive_is_ended(served, asia, monkeypatch):
     monkeypatch.setattr("rejoint.explorer.server.REQUEST_SECONDS", 0.5)
     address = urlsplit(served(document(asia), keep=list))
-    own = f"Host: {address.netloc}\r\nOrigin: http://{address.netloc}\r\n"
-    own += "Content-Type: application/json\r\n"
-    send_raw(address, half.replace(b"{own}", own.encode()), seconds=30.0)  # or it times out
-
-
-def test_too_many_connections_are_closed(served, asia, monkeypatch):
-    monkeypatch.setattr("rejoint.explorer.server._MOST_CONNECTIONS", 2)
-    address = urlsplit(served(document(asia)))
-    first = [socket.create_connection(("127.0.0.1", address.port)) for _ in range(2)]
-    assert send_raw(address, b"") == b""
-    for own in first:
-        own.close()
+    own = f"Host: {address.netloc}\r\nOrigin: http://{address.netloc}\r\nConnection: close\r\n"
+    half = f"POST /t0ken/class-names HTTP/1.1\r\n{own}Content-Type: application/json\r\n"
+    answer = send_raw(address, f"{half}Content-Length: 50\r\n\r\n[".encode(), seconds=30.0)
+    assert answer.startswith(b"HTTP/1.1 400")
 
 
 def test_a_newer_model_is_not_overwritten(tmp_path, asia):

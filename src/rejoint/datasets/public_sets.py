@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.datasets.catalog import (
     MOVIELENS,
+    PAPER_RECIPES,
     Backend,
     Columns,
     as_frame,
@@ -317,44 +318,9 @@ def movielens(
     return as_frame(columns, backend)
 
 
-class _Recipe(NamedTuple):
-    """File, columns (all others where None), columns left out, label."""
-
-    file: str
-    columns: tuple[str, ...] | None
-    dropped: tuple[str, ...]
-    label: str
-
-
-# CREDIT, HEART and MUSHROOM as in public loaders of the same line of work. INCOME has seven of
-# the eight categorical columns of Adult; which one is left out is not said: it is taken to be
-# native-country, whose 41 levels are 90 % one.
-_RECIPES = {
-    "income": _Recipe(
-        "adult",
-        (
-            *("workclass", "education", "marital-status", "occupation", "relationship", "race"),
-            "sex",
-        ),
-        (),
-        "income",
-    ),
-    "credit": _Recipe(
-        "credit_australian", ("A1", "A4", "A5", "A6", "A8", "A9", "A11", "A12"), (), "A15"
-    ),
-    "heart": _Recipe(
-        "heart_cleveland",
-        ("sex", "cp", "fbs", "restecg", "exang", "slope", "ca", "thal"),
-        (),
-        "num",
-    ),
-    "mushroom": _Recipe("mushroom", None, ("veil-type",), "class"),
-    "votes": _Recipe("votes84", None, (), "class"),
-    "car": _Recipe("car", None, (), "class"),
-    "nursery": _Recipe("nursery", None, (), "class"),
-}
-
-PAPER_SETS = tuple(_RECIPES)
+# As public loaders of the same line of work have them. INCOME has seven of the eight categorical
+# columns of Adult; which one is left out is not said: it is taken to be native-country.
+PAPER_SETS = tuple(PAPER_RECIPES)
 """Names that :func:`paper_set` takes, in the order of the paper's table."""
 
 
@@ -407,17 +373,18 @@ def paper_set(name: str, *, filled: bool = False, backend: Backend | None = None
     >>> X.shape, int(y.sum())  # doctest: +SKIP
     ((303, 8), 139)
     """
-    if name not in _RECIPES:
+    if name not in PAPER_RECIPES:
         raise ValueError(
             f"The paper has no set {cite(name)}, only {', '.join(map(repr, PAPER_SETS))}."
             + nearest(name, PAPER_SETS)
         )
-    recipe = _RECIPES[name]
-    columns = load_columns(recipe.file)
-    y = np.array(columns.pop(recipe.label))
+    recipe = PAPER_RECIPES[name]
+    columns = load_columns(recipe["table"])
+    y = np.array(columns.pop(recipe["label"]))
     if name == "heart":
         y = (y > 0).astype(int)
-    chosen = recipe.columns or tuple(c for c in columns if c not in recipe.dropped)
+    dropped = recipe.get("dropped", ())
+    chosen = recipe.get("columns") or [name for name in columns if name not in dropped]
     X = {column: columns[column] for column in chosen}
     return PaperSet(as_frame(_fill_with_modes(X) if filled else X, backend), y)
 

@@ -7,7 +7,7 @@ import socket
 from asyncio import CancelledError, timeout
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 from rejoint.explorer.page import assets, load_template
@@ -29,13 +29,12 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_REFUSALS = {403: "Forbidden", 404: "Not Found", 503: "Busy"}
+_REFUSALS = {403: "Forbidden", 404: "Not Found"}
 _TYPES = {".js": "text/javascript", ".css": "text/css"}
 _MOST_BODY = 1_000_000  # bytes of a request that saves names or sends evidence
-_MOST_REQUESTS = 32  # at a time; a page sends a few
 _MOST_CONNECTIONS = 128
 REQUEST_SECONDS = 10.0
-"""Seconds in which a request, head and body, must have arrived."""
+"""Seconds in which the body of a request must have arrived."""
 _SHUTDOWN_SECONDS = 1
 
 Keep = Callable[[Sequence[str]], None]
@@ -179,33 +178,17 @@ class Guard:
     """
 
     def __init__(self, app: "ASGIApp | None", *, token: str, port: int) -> None:
-        self.app, self.token, self.requests = app, token, 0
+        self.app, self.token = app, token
         self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Answer what is refused, pass the rest on, put the policy on every answer."""
+        """Answer what is refused, pass the rest on."""
         from starlette.responses import PlainTextResponse
 
-        async def send_guarded(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                named = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
-                message["headers"] = [*message.get("headers", []), *named.items()]
-            await send(message)
-
-        if scope["type"] == "lifespan" and self.app is not None:
-            await self.app(scope, receive, send)
-        elif scope["type"] == "http":
-            refusal = 503 if self.requests >= _MOST_REQUESTS else self.refusal(scope)
-            answer: Callable[..., Awaitable[None]] | None = self.app
-            if refusal or answer is None:
-                answer = PlainTextResponse(_REFUSALS[refusal], refusal)
-            self.requests += 1
-            try:
-                await answer(scope, receive, send_guarded)
-            except CancelledError:  # the server ends
-                await PlainTextResponse(_REFUSALS[503], 503)(scope, receive, send_guarded)
-            finally:
-                self.requests -= 1
+        refusal = self.refusal(scope) if scope["type"] == "http" else 0
+        answer: Any = PlainTextResponse(_REFUSALS[refusal], refusal) if refusal else self.app
+        with suppress(CancelledError):  # the server ends
+            await answer(scope, receive, send)
 
     def refusal(self, scope: Mapping[str, Any]) -> int:
         """Return the status to refuse a request with; 0 accepts it.
@@ -228,63 +211,6 @@ class Guard:
         return 0 if hmac.compare_digest(first.encode(), self.token.encode()) else 404
 
 
-def _limited_protocol() -> type[Any]:
-    """Return HTTP with the policy on all answers, and limits on slow and many connections."""
-    from h11 import SEND_BODY
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class LimitedProtocol(H11Protocol):
-        """Closes connections whose request does not arrive in time, and those that are too many."""
-
-        since: float | None = None  # when it began to wait for a request that is not there yet
-        timer: Any = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            if len(self.connections) > _MOST_CONNECTIONS:
-                transport.close()
-                return
-            self.since = self.loop.time()
-            self.timer = self.loop.call_later(1.0, self.look)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            if self.timer is not None:
-                self.timer.cancel()
-            super().connection_lost(exc)
-
-        def is_waiting(self) -> bool:
-            return self.cycle is None or self.cycle.response_complete
-
-        def data_received(self, data: bytes) -> None:
-            if self.since is None and self.is_waiting():
-                self.since = self.loop.time()
-            super().data_received(data)
-            if not self.is_waiting():
-                self.since = None
-
-        def shutdown(self) -> None:
-            if self.is_waiting() or self.conn.their_state is not SEND_BODY:
-                super().shutdown()
-            else:
-                self.transport.close()  # the rest of this request will not be waited for
-
-        def look(self) -> None:
-            late = self.since is not None and self.loop.time() - self.since > REQUEST_SECONDS
-            if late and self.is_waiting():
-                self.transport.close()
-            else:
-                self.timer = self.loop.call_later(1.0, self.look)
-
-        def send_400_response(self, msg: str) -> None:
-            lines = [f"{name}: {value}" for name, value in HEADERS.items()]
-            head = ["HTTP/1.1 400 Bad Request", "Content-Type: text/plain", "Connection: close"]
-            answer = "\r\n".join([*head, f"Content-Length: {len(msg)}", *lines, "", msg])
-            self.transport.write(answer.encode("ascii", "replace"))
-            self.transport.close()
-
-    return LimitedProtocol
-
-
 def make_server(app: "Guard") -> Any:
     """Return the server of an application, with limits and a quick end.
 
@@ -297,7 +223,9 @@ def make_server(app: "Guard") -> Any:
 
     config = uvicorn.Config(
         app,
-        http=_limited_protocol(),
+        http="h11",
+        headers=list(HEADERS.items()),
+        limit_concurrency=_MOST_CONNECTIONS,
         log_level="warning",
         server_header=False,
         access_log=False,
