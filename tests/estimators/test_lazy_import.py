@@ -12,7 +12,6 @@ STEPS = [
     "from rejoint.estimators import ClassifierPolicy, TraitPolicy",
     # What the commands impute and recommend use of estimators.
     "from rejoint.estimators.imputer.fill import fill",
-    "from rejoint.estimators.recommender.greedy_set import greedy_set",
     *(f"import rejoint.cli.{command}" for command in COMMANDS),
 ]
 

@@ -5,5 +5,4 @@ ratings            ratings in any form read into one
 traits             users and items as points: how both are sampled
 trait_model        what users choose and how they rate it, fitted, and asked about any user
 trait_file         recommenders as contents of files
-greedy_set         items that are probably liked all together
 """

@@ -1,6 +1,6 @@
 """JointRecommender: the joint probability of what users choose and how they rate it."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -17,7 +17,6 @@ from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing
 from rejoint.domain.variable import Variable
-from rejoint.estimators.recommender.greedy_set import greedy_set
 from rejoint.estimators.recommender.ratings import (
     Columns,
     Ids,
@@ -25,12 +24,11 @@ from rejoint.estimators.recommender.ratings import (
     Ratings,
     adjust,
     as_labels,
-    find_levels,
     has_columns,
-    plain,
+    is_table,
+    is_tuples,
     read_pairs,
     read_ratings,
-    split_rows,
 )
 from rejoint.estimators.recommender.trait_file import from_saved, to_saved
 from rejoint.estimators.recommender.trait_model import (
@@ -59,6 +57,9 @@ REASONS = 3
 
 #: Ratings of a table that are held out at once.
 SCORED_ROWS = 4096
+
+#: Best single items from each of which a bundle is grown.
+BUNDLE_STARTS = 8
 
 
 class Recommendation(NamedTuple):
@@ -178,12 +179,11 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     X may be rows of user, item and rating: a frame of any library, a dict of columns, a list of
     tuples, or SparseRecords; a table of users x items, where NaN is unseen: an array, or a frame
     with ``columns="items"``; or a sparse matrix, where cells that are not stored are unseen and a
-    stored zero is a rating of zero. With implicit feedback rows may lack the rating. More than 20
-    distinct ratings are binned.
+    stored zero is a rating of zero. With implicit feedback rows may lack the rating.
 
     Users that the fit has not seen need no refit: give their ratings. They are placed by a few
     Newton steps; a user of the fit is placed by the fit, which has learned from the same ratings:
-    the two differ a little.
+    the two differ a little. More than 20 distinct ratings have the levels nearest to them of ten.
 
     Ctrl-C ends a fit with the samples so far: :class:`rejoint.FitInterrupted` is raised, and the
     estimator is fitted.
@@ -215,7 +215,6 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     _users: Ids
     _items: Ids
     _known: Any  # csr_array (users, items): level numbers plus one
-    _fitted: int  # users of the fit, who come first
     _pmf: LowRankPMF | None
     _interrupted: bool
 
@@ -269,14 +268,14 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         cells = read_ratings(X, self.columns, self._implicit)
         if len(cells.items) == 0:
             raise ValueError("There is nothing to learn from: X has no item.")
-        scale = find_levels(cells.rating, half_up=self.half_up, implicit=self._implicit)
+        scale = RatingLevels.of(cells.rating, self.half_up, self._implicit)
         known = encode_cells(cells, (len(cells.users), len(cells.items)), scale)
         if not known.nnz:
             raise ValueError("There is nothing to learn from: no user has chosen any item.")
         check_names(cells.items)
 
         def finish(model: TraitModel, people: People, interrupted: bool) -> FitResult | None:
-            self._take((cells.users, cells.items), known, len(cells.users), model, people)
+            self._take((cells.users, cells.items), known, model, people)
             self._interrupted = interrupted
             return self.result_ if interrupted else None
 
@@ -287,14 +286,11 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             interruptible(session, fit, "raise")
         return self
 
-    def _take(
-        self, ids: tuple[Any, Any], known: Any, fitted: int, model: TraitModel, people: People
-    ) -> None:
+    def _take(self, ids: tuple[Any, Any], known: Any, model: TraitModel, people: People) -> None:
         """Take a fitted model and its users."""
         self._users, self._items = Ids(ids[0], "user"), Ids(ids[1], "item")
         self.users_, self.items_, self.levels_ = *ids, model.scale.values
-        self._known, self._fitted, self._model, self._people = known, fitted, model, people
-        self._pmf = None
+        self._known, self._model, self._people, self._pmf = known, model, people, None
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add ratings of known or new users, without a refit.
@@ -329,24 +325,15 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         cells = read_ratings(X, self.columns, self._implicit)
         self._items.all_places(cells.items)  # an unknown one is an error here, before any change
         new = [user for user in cells.users.tolist() if user not in self._users.places]
-        users = as_labels([*self._users.labels.tolist(), *new])
+        before, users = len(self.users_), as_labels([*self._users.labels.tolist(), *new])
         self._users = Ids(users, "user")
         added = encode_cells(self._place(cells), (len(users), len(self.items_)), self._model.scale)
         self._known.resize(added.shape)
         self._known = as_cells(self._known - self._known * (added > 0) + added)
-        changed = np.unique(self._users.all_places(cells.users))
-        placed = [
-            self._model.place(as_cells(self._known[part]), fitted=fitted)  # those of the fit first
-            for part, fitted in (
-                (changed[changed < self._fitted], True),
-                (changed[changed >= self._fitted], False),
-            )
-        ]
-        # The users that stay as they are, then those that were placed, in the order of all.
-        order = np.arange(len(users))
-        order[changed] = len(users) - len(new) + np.arange(len(changed))
-        self._people = self._people.append(*placed).take(order)
-        self.users_, self._pmf = users, None
+        changed = self._users.all_places(cells.users)
+        people = self._people.take(np.minimum(np.arange(len(users)), before - 1))
+        people.put(changed, self._model.place(as_cells(self._known[changed])))
+        self._people, self.users_, self._pmf = people, users, None
         return self
 
     # Predictions
@@ -378,9 +365,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         (3,)
         """
         check_is_fitted(self)
-        if self._is_table(X):
-            return self._model.expected(self._place_table(X), np.arange(len(self.items_)))
-        return self._model.expected(*self._pairs(X))[:, 0]
+        return self._answer(X, self._model.expected)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each rating, for pairs or for all cells of a table.
@@ -407,9 +392,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ((1, 3), array([1., 4., 5.]))
         """
         check_is_fitted(self)
-        if self._is_table(X):
-            return self._model.levels(self._place_table(X), np.arange(len(self.items_)))
-        return self._model.levels(*self._pairs(X))[:, 0]
+        return self._answer(X, self._model.levels)
 
     def predict_all(self, users: Sequence[Any] | None = None) -> FloatArray:
         """Return expected ratings of every item, (users, items).
@@ -449,7 +432,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         True
         """
         check_is_fitted(self)
-        if sparse.issparse(X) or split_rows(X, self.columns, self._implicit) is None:
+        if is_table(X, self.columns):
             known = self._table_cells(X)
             users, parts = np.repeat(np.arange(known.shape[0]), np.diff(known.indptr)), []
             for start in range(0, known.nnz, SCORED_ROWS):
@@ -457,8 +440,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 rest = hold_out(known, users[cells], cells)
                 people = self._model.place(rest, ratings_alone=True)
                 ratings = self.levels_[known.data[cells].astype(np.intp) - 1]
-                each = Ratings(np.arange(len(cells)), known.indices[cells], ratings, *NO_IDS)
-                parts.append(self._errors(people, each, known[users[cells]]))
+                places = np.arange(len(cells)), known.indices[cells]
+                parts.append(self._errors(people, *places, ratings, known[users[cells]]))
             errors = np.concatenate([np.empty(0), *parts])
         else:
             held = self._place(read_ratings(X, self.columns, self._implicit))
@@ -467,25 +450,27 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             users = np.where(held.user < 0, len(self._users.labels), held.user)
             empty = sparse.csr_array((1, self._known.shape[1]))
             chosen = sparse.vstack([self._known, empty], format="csr")
-            errors = self._errors(people, held._replace(user=users), chosen)
+            errors = self._errors(people, users, held.item, held.rating, chosen)
         if not len(errors):
             raise ValueError("There is nothing to score: X has no rating.")
         return float(errors.mean()) if self._implicit else -float(np.sqrt(np.mean(errors**2)))
 
-    def _errors(self, people: People, cells: Ratings, chosen: Any) -> FloatArray:
+    def _errors(
+        self, people: People, users: IntArray, items: IntArray, ratings: FloatArray, chosen: Any
+    ) -> FloatArray:
         """Errors of ratings, of items that the fit has not seen (-1) too; implicit: their ranks."""
-        here = cells.item >= 0
-        users, items = cells.user[here], cells.item[here].astype(np.intp)
+        here = items >= 0
+        mine, places = users[here], items[here].astype(np.intp)
         if self._implicit:
             every, ranks = np.arange(len(self.items_)), []
-            for user, item in zip(users, items, strict=True):
+            for user, item in zip(mine, places, strict=True):
                 scores = self._model.expected(people, every, user[None])[0]
                 ranks.append(share_below(scores, chosen[[user]].indices, item))
             return np.array(ranks)
         overall = self.levels_[self._known.data.astype(np.intp) - 1].mean()
         expected = np.full(len(here), overall)
-        expected[here] = self._model.expected(people, items[:, None], users)[:, 0]
-        return np.asarray(expected - cells.rating)
+        expected[here] = self._model.expected(people, places[:, None], mine)[:, 0]
+        return np.asarray(expected - ratings)
 
     # Advice
 
@@ -568,8 +553,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     ) -> Bundle:
         """Return the k items that a user most probably chooses and likes all together.
 
-        Unlike the k best single items these go together: a greedy search with exchanges looks for
-        the largest joint probability that all are chosen and all ratings reach `threshold`.
+        Unlike the k best single items these go together: a greedy search from each of the best
+        single items looks for the largest joint probability that all are chosen and all ratings
+        reach `threshold`.
 
         Parameters
         ----------
@@ -601,10 +587,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 f"A bundle of {plural(k, 'item')} was requested, but {len(open_items)} are left."
             )
         chosen, likes = self._class_shares(people, threshold, open_items)
-        shares = (likes if by == "like" else chosen * likes).T
-        classes = np.full(shares.shape[1], 1.0 / shares.shape[1])
-        items, probability = greedy_set(classes, np.ascontiguousarray(shares), k)
-        best = np.array(items)[np.argsort(-(shares[items] @ classes), kind="stable")]
+        shares = likes if by == "like" else chosen * likes
+        items, probability = grow_bundle(shares, k)
+        best = np.array(items)[np.argsort(-shares[:, items].mean(axis=0), kind="stable")]
         return Bundle(tuple(self._items.labels[open_items[best]].tolist()), probability)
 
     def explain(self, user: Any, item: Hashable) -> Explanation:
@@ -633,7 +618,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ['Up']
         """
         check_is_fitted(self)
-        place = self._items.place(plain(item))
+        place = self._items.place(item)
         known = self._cells_of(user)
         known.data[known.indices == place] = 0.0
         known.eliminate_zeros()
@@ -734,19 +719,17 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         pmf, nothing = self.pmf_, float("nan")
         model = Model(Layout(pmf.domain.shape), pmf.weights, np.concatenate(pmf.factors))
         kind = Stop.INTERRUPTED if self._interrupted else Stop.STEPS
-        choices = self._model.choices.items
+        run = Run(model, nothing, nothing, nothing, kind)
+        samples = plural(len(self._model.choices.items), "sample")
         stop = (
-            f"{plural(len(choices), 'sample')} of choices with "
-            f"{plural(choices.shape[2] - 1, 'trait')}"
+            f"{samples} of choices with {plural(self._model.choices.items.shape[2] - 1, 'trait')}"
         )
         if self._model.ratings is not None:
             ratings = self._model.ratings.items
             stop += f", {len(ratings)} of ratings with {ratings.shape[2] - 1}"
-        if self._interrupted:
-            stop += f"; {kind.text}"
-        run = Run(model, nothing, nothing, nothing, kind)
+        stop += f"; {kind.text}." if self._interrupted else "."
         result = FitResult.of(pmf, [run], "", classes_are_groups=False)
-        return replace(result, stop=f"{stop}.", starts=(run,) if self._interrupted else ())
+        return replace(result, stop=stop, starts=(run,) if self._interrupted else ())
 
     # Files
 
@@ -792,7 +775,6 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             "half_up": bool(self.half_up),
             "columns": self.columns,
             "interrupted": self._interrupted,
-            "fitted": self._fitted,
             "users": self.users_.tolist(),
             "items": self.items_.tolist(),
         }
@@ -833,7 +815,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         columns = tuple(columns) if isinstance(columns, list) else columns
         loaded = cls(settings["feedback"], settings["half_up"], columns, model.policy)
         ids = as_labels(settings["users"]), as_labels(settings["items"])
-        loaded._take(ids, known, settings["fitted"], model, people)
+        loaded._take(ids, known, model, people)
         loaded._interrupted, loaded._pmf = bool(settings["interrupted"]), LowRankPMF.of_saved(saved)
         for name in FIT_COLUMNS:
             if name in settings:
@@ -889,19 +871,28 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Note or check the columns of a table by scikit-learn's rules; rows have none to check."""
         if sparse.issparse(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
-        elif split_rows(X, self.columns, self._implicit) is None:
+        elif is_table(X, self.columns):
             if not has_columns(X):
                 X = check_array(X, dtype=None, ensure_all_finite=False)
             if not isinstance(X, Mapping):
                 validate_data(self, X, reset=reset, skip_check_array=True)
 
-    def _is_table(self, X: Any) -> bool:
+    def _is_like_fit(self, X: Any) -> bool:
         """Whether X is a table like that of the fit, and not pairs."""
         if sparse.issparse(X) or not hasattr(self, "n_features_in_"):
             return bool(sparse.issparse(X))
         width: int = len(X) if isinstance(X, Mapping) else (0, *np.shape(X))[-1]
-        is_tuples = isinstance(X, list) and bool(X) and isinstance(X[0], tuple)
-        return not is_tuples and width not in {2, 3} - {self.n_features_in_}
+        return not is_tuples(X) and width not in {2, 3} - {self.n_features_in_}
+
+    def _answer(self, X: Any, answer: Callable[..., FloatArray]) -> FloatArray:
+        """Return an answer for pairs, or for all cells of a table of new users."""
+        if self._is_like_fit(X):
+            people = self._model.place(self._table_cells(X), ratings_alone=True)
+            return answer(people, np.arange(len(self.items_)))
+        users, items = read_pairs(X, self.columns)
+        people, places = self._people_of(users)
+        pairs: FloatArray = answer(people, self._items.all_places(items)[:, None], places)[:, 0]
+        return pairs
 
     def _table_cells(self, X: Any) -> Any:
         """Return what the users of another table of the same items have rated."""
@@ -912,36 +903,26 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             cells = cells._replace(item=self._items.all_places(cells.items)[cells.item])
         return encode_cells(cells, (len(cells.users), len(self.items_)), self._model.scale)
 
-    def _place_table(self, X: Any) -> People:
-        """Place the users of another table, whose ratings are to be predicted."""
-        return self._model.place(self._table_cells(X), ratings_alone=True)
-
-    def _pairs(self, X: Any) -> tuple[People, IntArray, IntArray]:
-        """Return people, the places of the items of pairs, (pairs, 1), and those of the users."""
-        users, items = read_pairs(X, self.columns)
-        people, places = self._people_of(users)
-        return people, self._items.all_places(items)[:, None], places
-
     def _people_of(self, users: Any) -> tuple[People, IntArray]:
         """Return the people of the fit, with new ones behind them, and the place of each user."""
-        # The same ratings may be paired with many items.
-        new = {id(user): user for user in users if self._ratings_of(user) is not None}
-        if not new:
-            return self._people, self._users.all_places(users)
-        index = {key: len(self.users_) + k for k, key in enumerate(new)}
-        places = [
-            index[id(user)] if id(user) in index else self._users.place(plain(user))
-            for user in users
-        ]
-        people = self._people.append(*(self._find(user)[0] for user in new.values()))
+        places, new = [], dict[int, tuple[int, People]]()
+        for user in users:
+            if self._ratings_of(user) is None:
+                places.append(self._users.place(user))
+                continue
+            if id(user) not in new:  # the same ratings may be paired with many items
+                new[id(user)] = len(self.users_) + len(new), self._find(user)[0]
+            places.append(new[id(user)][0])
+        people = self._people.append(*(placed for _, placed in new.values()))
         return people, np.array(places, dtype=np.intp)
 
     def _place(self, cells: Ratings) -> Ratings:
         """Return ratings with the places of users and items in the fit, -1 if they have none."""
-        users = np.array([self._users.places.get(u, -1) for u in cells.users.tolist()], np.intp)
-        items = np.array([self._items.places.get(i, -1) for i in cells.items.tolist()], np.intp)
-        rating = adjust(cells.rating, self.half_up, self._implicit)
-        return cells._replace(user=users[cells.user], item=items[cells.item], rating=rating)
+        users = self._users.places_or_none(cells.users)[cells.user]
+        items = self._items.places_or_none(cells.items)[cells.item]
+        return cells._replace(
+            user=users, item=items, rating=adjust(cells.rating, self.half_up, self._implicit)
+        )
 
     def _open_items(
         self, known: Any, exclude_seen: bool, among: Sequence[Hashable] | None
@@ -956,7 +937,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Return where a user stands, and what the user has rated."""
         known = self._cells_of(user)
         if self._ratings_of(user) is None:
-            return self._people.take(np.array([self._users.place(plain(user))])), known
+            return self._people.take(np.array([self._users.place(user)])), known
         return self._model.place(known) if known.nnz else self._model.nobody(), known
 
     def _cells_of(self, user: Any) -> Any:
@@ -966,10 +947,10 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         ratings = self._ratings_of(user)
         if ratings is None:
-            return as_cells(self._known[[self._users.place(plain(user))]])
+            return as_cells(self._known[[self._users.place(user)]])
         scale = self._model.scale
         codes = {
-            self._items.place(plain(item)): scale.code(float(rating), item)
+            self._items.place(item): scale.code(float(rating), item)
             for item, rating in ratings.items()
             if not is_missing(rating)
         }
@@ -1009,8 +990,6 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
 #: What scikit-learn notes about the columns of a table.
 FIT_COLUMNS = ("n_features_in_", "feature_names_in_")
-
-NO_IDS = (np.empty(0, dtype=object), np.empty(0, dtype=object))
 
 
 def encode_cells(ratings: Ratings, shape: tuple[int, int], scale: RatingLevels) -> Any:
@@ -1052,3 +1031,22 @@ def share_below(scores: FloatArray, chosen: Any, item: int) -> float:
     if len(others) == 0:
         return 1.0
     return float((others < scores[item]).mean() + 0.5 * (others == scores[item]).mean())
+
+
+def grow_bundle(likes: FloatArray, size: int) -> tuple[list[int], float]:
+    """Add the best item again and again to each of the best single ones; return the best set.
+
+    ``likes`` (classes, items) has the probability in each class, all of which are as probable, that
+    an item is liked. Also return the probability that all of the set are.
+    """
+    bundles = []
+    for first in np.argsort(-likes.mean(axis=0), kind="stable")[:BUNDLE_STARTS].tolist():
+        items, all_liked = [first], likes[:, first]
+        while len(items) < size:
+            values = all_liked @ likes
+            values[items] = -np.inf
+            items.append(int(values.argmax()))
+            all_liked = all_liked * likes[:, items[-1]]
+        bundles.append((float(all_liked.mean()), items))
+    probability, items = max(bundles)
+    return items, probability

@@ -34,27 +34,50 @@ MOST_LEVELS, RATING_BINS = 20, 10
 
 @dataclass(frozen=True)
 class RatingLevels:
-    """The value of each level, lowest first; edges between them where ratings were binned."""
+    """The value of each level, lowest first; a binned rating has the level with the next value."""
 
     values: FloatArray
-    edges: FloatArray | None = None
+    binned: bool = False
     half_up: bool = False
     implicit: bool = False
+
+    @classmethod
+    def of(cls, ratings: FloatArray, half_up: bool, implicit: bool) -> "RatingLevels":
+        """Find the levels of some ratings."""
+        if implicit:
+            return cls(np.array([0.0, 1.0]), implicit=True)
+        if len(ratings) == 0:
+            raise ValueError("There is nothing to learn from: no user has rated any item.")
+        if not np.isfinite(ratings).all():
+            raise ValueError(
+                "X has infinity among its ratings: they must be finite, NaN if unseen."
+            )
+        values = np.unique(adjust(ratings, half_up, False))
+        if len(values) <= MOST_LEVELS:
+            return cls(values, half_up=half_up)
+        middles = (np.arange(RATING_BINS) + 0.5) / RATING_BINS
+        levels = np.unique(np.quantile(ratings, middles))
+        remark(
+            f"Ratings have {len(values):,} distinct values: binned into "
+            f"{plural(len(levels), 'level')} with about equally many ratings each. Round them for "
+            "levels of your own."
+        )
+        return cls(levels, binned=True, half_up=half_up)
 
     def encode(self, ratings: FloatArray) -> IntArray:
         """Return the level of each rating, -1 if there is none."""
         ratings = adjust(np.asarray(ratings, dtype=np.float64), self.half_up, self.implicit)
-        if self.edges is not None:
-            return np.searchsorted(self.edges, ratings, side="right")
+        if self.binned:
+            return np.searchsorted(self.values[1:] / 2 + self.values[:-1] / 2, ratings)
         places = np.searchsorted(self.values, ratings).clip(0, len(self.values) - 1)
         return np.where(self.values[places] == ratings, places, -1)
 
     def code(self, rating: float, item: object) -> int:
         """Return the level of one rating; an error if there is none."""
-        found = int(self.encode(np.array([rating]))[0])
-        if found < 0:
+        level = int(self.encode(np.array([rating]))[0])
+        if level < 0:
             raise ValueError(f"Item {cite(item)}: rating {rating:g} is not among {self.words}.")
-        return found
+        return level
 
     @property
     def words(self) -> str:
@@ -68,15 +91,12 @@ class RatingLevels:
 
     def at_least(self, threshold: float | None) -> int:
         """Return the first level that counts as liked, by default of the top 30 % of the scale."""
+        low, high = self.values[0], self.values[-1]
         if threshold is None:
-            low, high = self.values[0], self.values[-1]
             threshold = float(low + 0.7 * (high - low) - 1e-9)
-        found = int(np.searchsorted(self.values, threshold))
-        if found == len(self.values):
-            raise ValueError(
-                f"threshold={cite(threshold)} is above the highest rating, {self.values[-1]:g}."
-            )
-        return found
+        if threshold > high:
+            raise ValueError(f"threshold={cite(threshold)} is above the highest rating, {high:g}.")
+        return int(np.searchsorted(self.values, threshold))
 
 
 def adjust(ratings: FloatArray, half_up: bool, implicit: bool) -> FloatArray:
@@ -84,31 +104,6 @@ def adjust(ratings: FloatArray, half_up: bool, implicit: bool) -> FloatArray:
     if implicit:
         return np.asarray(ratings != 0.0, dtype=np.float64)
     return np.floor(ratings + 0.5) if half_up else ratings
-
-
-def find_levels(ratings: FloatArray, *, half_up: bool, implicit: bool) -> RatingLevels:
-    """Find the levels of some ratings."""
-    if implicit:
-        return RatingLevels(np.array([0.0, 1.0]), implicit=True)
-    if len(ratings) == 0:
-        raise ValueError("There is nothing to learn from: no user has rated any item.")
-    if not np.isfinite(ratings).all():
-        raise ValueError("X has infinity among its ratings: they must be finite, NaN if unseen.")
-    ratings = adjust(ratings, half_up, False)
-    values = np.unique(ratings)
-    if len(values) <= MOST_LEVELS:
-        return RatingLevels(values, half_up=half_up)
-    cuts = np.quantile(ratings, np.linspace(0.0, 1.0, RATING_BINS + 1)[1:-1])
-    edges = np.unique(cuts[(cuts > values[0]) & (cuts <= values[-1])])
-    codes = np.searchsorted(edges, ratings, side="right")
-    used, codes = np.unique(codes, return_inverse=True)
-    edges = edges[used[1:] - 1]  # an empty bin goes to its neighbour below
-    means = np.bincount(codes, weights=ratings) / np.bincount(codes)
-    remark(
-        f"Ratings have {len(values):,} distinct values: binned into {plural(len(means), 'level')} "
-        "with about equally many ratings each. Round them for levels of your own."
-    )
-    return RatingLevels(means, edges, half_up=half_up)
 
 
 @dataclass(frozen=True)
@@ -125,7 +120,7 @@ class Ids:
 
     def place(self, label: Hashable) -> int:
         """Return the place of one label; an error with the nearest one if there is none."""
-        place = self.places.get(label)
+        place = self.places.get(plain(label))
         if place is None:
             labels = self.labels.tolist()
             near = nearest(label, labels) or f" There are {show(labels)}."
@@ -135,7 +130,11 @@ class Ids:
 
     def all_places(self, labels: Sequence[Any] | NDArray[Any]) -> IntArray:
         """Return the places of many labels."""
-        return np.array([self.place(plain(label)) for label in labels], dtype=np.intp)
+        return np.array([self.place(label) for label in labels], dtype=np.intp)
+
+    def places_or_none(self, labels: NDArray[Any]) -> IntArray:
+        """Return the places of many labels, -1 where there is none."""
+        return np.array([self.places.get(label, -1) for label in labels.tolist()], dtype=np.intp)
 
 
 def plain(label: Any) -> Any:
@@ -158,65 +157,59 @@ class Ratings(NamedTuple):
     items: NDArray[Any]
 
 
-def read_ratings(X: Any, columns: Columns, implicit: bool) -> Ratings:
-    """Read ratings in any of the forms."""
+def is_table(X: Any, columns: Columns) -> bool:
+    """Whether X has a row for each user and a column for each item, not a row for each rating."""
     if sparse.issparse(X):
-        return _read_sparse(X)
-    rows = split_rows(X, columns, implicit)
-    return _read_table(X) if rows is None else _read_rows(*rows)
+        return True
+    if isinstance(X, SparseRecords) or is_tuples(X):
+        return False
+    return columns == TABLE or (columns is None and not has_columns(X))
 
 
-def split_rows(X: Any, columns: Columns, implicit: bool) -> list[Any] | None:
-    """Return columns of users, items, ratings and times, None where absent; None for a table."""
-    least = 2 if implicit else 3
-    if isinstance(X, SparseRecords):  # the user's id is the number of the record
-        values = np.concatenate([variable.numeric for variable in X.domain])
-        items = np.array(X.names, dtype=object)[X.codes.variables]
-        return [np.repeat(np.arange(len(X)), X.codes.counts), items, values[X.codes.cells], None]
-    if isinstance(X, list) and X and isinstance(X[0], tuple):
-        widths = sorted({len(row) for row in X})
-        if len(widths) > 1 or not least <= widths[0] <= 4:
-            raise ValueError(
-                "A list of tuples is read as rows (user, item, rating); got tuples of "
-                f"{show(widths)} parts. For a table pass an array or lists."
-            )
-        frame = {k: as_labels(column) for k, column in enumerate(zip(*X, strict=True))}
-        columns = tuple(frame)
-    elif columns == TABLE or (columns is None and not has_columns(X)):
-        return None
-    else:
-        frame = open_frame(X)
-    names = choose_columns(list(frame), columns, least)
-    return [frame[name] for name in names] + [None] * (4 - len(names))
-
-
-def choose_columns(names: list[Any], columns: Columns, least: int) -> list[Any]:
-    """Return the columns of user, item, rating and time: those named, or the first three."""
-    if columns is None:
-        if not least <= len(names) <= 4:
-            raise ValueError(
-                f"X has {plural(len(names), 'column')}, {show(names)}: name those of user, item "
-                "and rating, such as columns=('userId', 'movieId', 'rating'), or say "
-                "columns='items' if each column is an item."
-            )
-        return names[:3]
-    if isinstance(columns, str) or not least <= len(columns) <= 4:
-        raise ValueError(
-            "columns names the columns of user, item, rating and, if there is one, time, for "
-            "instance ('userId', 'movieId', 'rating'), or is 'items' for a table with a column for "
-            f"each item; got {cite(columns)}."
-        )
-    for column in columns:
-        if column not in names:
-            raise ValueError(
-                f"columns has {cite(column)}, but X has {show(names)}.{nearest(column, names)}"
-            )
-    return list(columns)
+def is_tuples(X: Any) -> bool:
+    """Whether X is a list of tuples."""
+    return isinstance(X, list) and bool(X) and isinstance(X[0], tuple)
 
 
 def has_columns(X: Any) -> bool:
     """Whether X is a frame of some library, or a dict of columns."""
     return is_frame(X) or isinstance(X, Mapping)
+
+
+def read_ratings(X: Any, columns: Columns, implicit: bool) -> Ratings:
+    """Read ratings in any of the forms."""
+    if not is_table(X, columns):
+        return _read_rows(*choose_columns(X, columns, 2 if implicit else 3))
+    return _read_sparse(X) if sparse.issparse(X) else _read_table(X)
+
+
+def choose_columns(X: Any, columns: Columns, least: int) -> list[Any]:
+    """Return columns of user, item, rating and time, None where absent: named, or the first."""
+    if isinstance(X, SparseRecords):  # the user's id is the number of the record
+        values = np.concatenate([variable.numeric for variable in X.domain])
+        items = np.array(X.names, dtype=object)[X.codes.variables]
+        return [np.repeat(np.arange(len(X)), X.codes.counts), items, values[X.codes.cells], None]
+    if is_tuples(X):
+        frame: dict[Any, Any] = dict(enumerate(map(as_labels, zip(*X, strict=True))))
+        names = list(frame)
+    else:
+        frame = open_frame(X)
+        names = list(frame) if columns is None else columns  # type: ignore[assignment]
+    if isinstance(names, str) or not least <= len(names) <= 4:
+        raise ValueError(
+            "X must have columns of user, item, rating and, if there is one, time: name them, such "
+            "as columns=('userId', 'movieId', 'rating'), or say columns='items' if each column is "
+            f"an item; got {show(names)}."
+        )
+    for name in names:
+        if name not in frame:
+            raise ValueError(
+                f"columns has {cite(name)}, but X has {show(list(frame))}."
+                f"{nearest(name, list(frame))}"
+            )
+    if columns is None and not is_tuples(X):
+        names = names[:3]
+    return [frame[name] for name in names] + [None] * (4 - len(names))
 
 
 def open_frame(X: Any) -> dict[Any, NDArray[Any]]:
@@ -231,16 +224,14 @@ def open_frame(X: Any) -> dict[Any, NDArray[Any]]:
     return {name: frame[name].to_numpy() for name in frame.columns}
 
 
-def as_numbers(values: Any, where: str) -> FloatArray:
+def as_numbers(values: Any) -> FloatArray:
     """Return ratings as numbers, NaN where one is missing."""
     try:
-        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-            return values.astype(np.float64)
-        return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+        return np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Ratings must be numbers, but {where} has others ({error}): turn labels into numbers "
-            "first, worst to best, or name the columns of user, item and rating with columns=."
+            f"Ratings must be numbers ({error}): turn labels into numbers first, worst to best, or "
+            "name the columns of user, item and rating with columns=."
         ) from error
 
 
@@ -250,7 +241,7 @@ def _read_rows(user: Any, item: Any, rating: Any, time: Any) -> Ratings:
         order = np.argsort(time, kind="stable")
         user, item, rating = (np.asarray(column)[order] for column in (user, item, rating))
     (users, user_places), (items, item_places) = find_places(user), find_places(item)
-    ratings = np.ones(len(user_places)) if rating is None else as_numbers(rating, "that column")
+    ratings = np.ones(len(user_places)) if rating is None else as_numbers(rating)
     good = (user_places >= 0) & (item_places >= 0) & ~np.isnan(ratings)
     user_places, item_places, ratings = user_places[good], item_places[good], ratings[good]
     key = user_places * len(items) + item_places
@@ -278,30 +269,19 @@ def find_places(values: Any) -> tuple[NDArray[Any], IntArray]:
 
 def _read_sparse(X: Any) -> Ratings:
     """Read a sparse matrix: stored cells are observed, zeros included."""
-    if len(X.shape) != 2:
-        raise ValueError(
-            f"A sparse X must be users x items; got {plural(len(X.shape), 'dimension')}."
-        )
-    coo = sparse.coo_array(X)
-    user, item = (places.astype(np.intp) for places in coo.coords)
-    rating = coo.data.astype(np.float64)
-    cells, order = np.unique(user * X.shape[1] + item, return_index=True)
-    if len(cells) < len(rating):
-        raise ValueError(
-            "X has cells that are stored twice, which sparse matrices add up: call "
-            "sum_duplicates() first if that is intended."
-        )
-    order = order[~np.isnan(rating[order])]
+    cells = sparse.csr_array(X, dtype=np.float64)
+    cells.sum_duplicates()
+    user, item = (places.astype(np.intp) for places in cells.tocoo().coords)
+    good = ~np.isnan(cells.data)
     users, items = (np.arange(size).astype(object) for size in X.shape)
-    return Ratings(user[order], item[order], rating[order], users, items)
+    return Ratings(user[good], item[good], cells.data[good], users, items)
 
 
 def _read_table(X: Any) -> Ratings:
     """Read a table of users x items; NaN and None are unseen."""
     if has_columns(X):
         frame = open_frame(X)
-        columns = [as_numbers(column, f"column {cite(name)}") for name, column in frame.items()]
-        table = np.column_stack(columns) if columns else np.empty((0, 0))
+        table = np.column_stack(list(map(as_numbers, frame.values())))
         items, users = as_labels(list(frame)), np.arange(len(table)).astype(object)
         if is_frame(X) and (index := nw.maybe_get_index(nw.from_native(X))) is not None:
             users = as_labels(index)
@@ -321,8 +301,10 @@ def read_pairs(X: Any, columns: Columns) -> tuple[NDArray[Any], NDArray[Any]]:
         names = [name for name in columns or () if name in frame] if columns != TABLE else []
         names = (names if len(names) >= 2 else list(frame))[:2]
         if len(names) < 2:
-            raise ValueError(f"Pairs need a column of users and one of items; got {show(names)}.")
-        return as_labels(frame[names[0]]), as_labels(frame[names[1]])
+            raise ValueError(f"Pairs are (user, item); got {show(names)}.")
+        user, item = names
+        user, item = (names if len(names) >= 2 else [*frame, *frame])[:2]
+        return as_labels(frame[user]), as_labels(frame[item])
     rows = list(X)
     if any(not hasattr(row, "__len__") or isinstance(row, str) or len(row) < 2 for row in rows):
         raise ValueError(f"Pairs are (user, item); got {show(rows, 2)}.")

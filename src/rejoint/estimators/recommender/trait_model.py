@@ -74,14 +74,19 @@ class People(NamedTuple):
         """Return these users and some more."""
         return People(*(np.concatenate(parts, axis=1) for parts in zip(self, *more, strict=True)))
 
+    def put(self, users: IntArray, placed: "People") -> None:
+        """Move some of the users, in place."""
+        for part, other in zip(self, placed, strict=True):
+            part[:, users] = other
+
 
 class TraitSweep(NamedTuple):
     """What is kept of one sweep of choices or of ratings.
 
     Attributes
     ----------
-    items, item_draws : arrays (N, d)
-        Conditional means of the items, by which answers are given, and draws of them.
+    items : array (N, d)
+        Conditional means of the items.
     precision : array (d,)
         Of the users' prior.
     scale : array (2,)
@@ -94,7 +99,6 @@ class TraitSweep(NamedTuple):
     """
 
     items: Single
-    item_draws: Single
     precision: Single
     scale: Single
     users: Single
@@ -103,7 +107,7 @@ class TraitSweep(NamedTuple):
 
 def keep(users: Side, items: Side, scale: Any, variances: Any = ()) -> TraitSweep:
     """Return what is kept of a sweep; points of choices change in place."""
-    parts = (items.points.copy(), items.draws, users.prior.precision, scale, users.points.copy())
+    parts = (items.points.copy(), users.prior.precision, scale, users.points.copy())
     return TraitSweep(*parts, variances)
 
 
@@ -135,7 +139,7 @@ class ChoiceModel:
 
     Parameters
     ----------
-    items, item_draws : arrays (M, N, d)
+    items : array (M, N, d)
         See :class:`TraitSweep`.
     precision : array (M, d)
     offsets : array (M, 2)
@@ -143,20 +147,17 @@ class ChoiceModel:
     """
 
     items: Single
-    item_draws: Single
     precision: Single
     offsets: Single
 
-    def place(self, grades: Any, policy: TraitPolicy, fitted: bool = False) -> Points:
+    def place(self, grades: Any, policy: TraitPolicy) -> Points:
         """Place users in each kept sweep by their choices alone, (M, users, d).
 
-        A sweep starts from the places in the one before, which are near. New users are placed by
-        the means of items, as answers are given by them too. These have seen the ratings of users
-        of the fit, who are placed by draws, as the fit did it.
+        A sweep starts from the places in the one before, which are near.
         """
         points = np.zeros((grades.shape[0], self.items.shape[2]), dtype=grades.dtype)
         places = []
-        for m, items in enumerate(self.item_draws if fitted else self.items):
+        for m, items in enumerate(self.items):
             prior = user_prior(self.precision[m])
             for _ in range(policy.place_steps[m > 0]):
                 choice_half(points, items, grades, prior, self.offsets[m], policy, None)
@@ -268,7 +269,7 @@ class RatingModel:
 
     Parameters
     ----------
-    items, item_draws : arrays (K, N, e)
+    items : array (K, N, e)
         See :class:`TraitSweep`.
     precision : array (K, e)
     variance : array (K, 2)
@@ -282,7 +283,6 @@ class RatingModel:
     """
 
     items: Single
-    item_draws: Single
     precision: Single
     variance: Single
     values: Single
@@ -295,9 +295,8 @@ class RatingModel:
         cls, sweeps: Sequence[TraitSweep], ratings: Any, standard: Standard, policy: TraitPolicy
     ) -> tuple["RatingModel", Points, Points, Points]:
         """Make a model of kept sweeps, and the last three parts of the users of the fit."""
-        items, draws, precision, scale, users, variances = stack(sweeps)
-        even = np.ones_like(standard[0])
-        model = cls(items, draws, precision, scale, *standard, even)
+        items, precision, scale, users, variances = stack(sweeps)
+        model = cls(items, precision, scale, *standard, use=np.ones_like(standard[0]))
         variance = variances.mean(axis=0)
         counts = model.count_levels(users, variance, ratings)
         given, expected = (count.sum(axis=0) + LEAST_USE for count in counts)
@@ -305,29 +304,27 @@ class RatingModel:
         use = model.use_of_levels(*counts, policy).astype(np.float32)
         return model, users, variance[None], use[None]
 
-    def place(
-        self, ratings: Any, policy: TraitPolicy, fitted: bool = False
-    ) -> tuple[Points, Points, Points]:
+    def place(self, ratings: Any, policy: TraitPolicy) -> tuple[Points, Points, Points]:
         """Return points, variance and use of levels of users, from their ratings alone."""
-        columns, cells = np.unique(ratings.indices, return_inverse=True)  # of one user few
-        model = replace(self, items=self.items[:, columns], item_draws=self.item_draws[:, columns])
-        users, counts = ratings.shape[0], np.diff(ratings.indptr)
-        rows = np.repeat(np.arange(users), counts)
-        parts = sparse.csr_array((ratings.data, cells, ratings.indptr), (users, len(columns)))
-        ratings = as_cells(parts, ratings.dtype)
-        variance = np.full(users, self.variance[0, 0], dtype=ratings.dtype)
-        places, variances = [], []
-        for m, items in enumerate(model.item_draws if fitted else model.items):
+        columns, places = np.unique(ratings.indices, return_inverse=True)  # of one user few
+        model, users = replace(self, items=self.items[:, columns]), ratings.shape[0]
+        shape = users, len(columns)
+        cells = sparse.csr_array((ratings.data, places, ratings.indptr), shape)
+        cells = as_cells(cells, ratings.dtype)
+        rows = np.repeat(np.arange(users), np.diff(cells.indptr))
+        variance = np.full(users, self.variance[0, 0], dtype=cells.dtype)
+        points, variances = [], []
+        for m, items in enumerate(model.items):
             prior, overall = user_prior(self.precision[m]), float(self.variance[m, 0])
             for _ in range(policy.place_steps[m > 0]):
-                points, _ = rating_half(items, ratings, 1.0 / variance[rows], prior, None)
-                off = ratings.data - cell_means(points, model.items[m], ratings)
-                variance = pool_variances(off**2, rows, users, overall, policy)
-            places.append(points)
+                means, _ = rating_half(items, cells, 1.0 / variance[rows], prior, None)
+                squares = (cells.data - cell_means(means, items, cells)) ** 2
+                variance = pool_variances(squares, rows, users, overall, policy)
+            points.append(means)
             variances.append(variance)
-        found, variance = np.stack(places), np.mean(variances, axis=0)
-        use = self.use_of_levels(*model.count_levels(found, variance, ratings), policy)
-        return found, variance[None], use.astype(ratings.dtype)[None]
+        stacked, variance = np.stack(points), np.mean(variances, axis=0)
+        use = self.use_of_levels(*model.count_levels(stacked, variance, cells), policy)
+        return stacked, variance[None], use.astype(cells.dtype)[None]
 
     def count_levels(
         self, points: Points, variance: Points, ratings: Any
@@ -470,15 +467,13 @@ class TraitModel:
 
     # Users
 
-    def place(self, known: Any, *, fitted: bool = False, ratings_alone: bool = False) -> People:
+    def place(self, known: Any, *, ratings_alone: bool = False) -> People:
         """Place users by what they have rated.
 
         Parameters
         ----------
         known : csr_array (users, items)
             Level numbers plus one, in the precision of the places.
-        fitted : bool
-            Whether they are users of the fit.
         ratings_alone : bool
             Whether nothing but ratings will be asked for.
         """
@@ -486,11 +481,11 @@ class TraitModel:
             if ratings_alone and self.ratings is not None:
                 choices = np.zeros((0, known.shape[0], 0), dtype=known.dtype)
             else:
-                choices = self.choices.place(as_grades(known, self.scale), self.policy, fitted)
+                choices = self.choices.place(as_grades(known, self.scale), self.policy)
             if self.ratings is None:
                 return no_ratings(choices)
             cells = as_standardized(known, self.ratings.values)
-            return People(choices, *self.ratings.place(cells, self.policy, fitted))
+            return People(choices, *self.ratings.place(cells, self.policy))
 
     def nobody(self) -> People:
         """A user of whom nothing is known, not even what was not chosen."""
@@ -554,14 +549,8 @@ class TraitModel:
 
 def no_ratings(choices: Points) -> People:
     """Return users of whom nothing but choices is modeled."""
-    users = choices.shape[1]
-    return People(
-        choices,
-        *(
-            np.zeros(shape, dtype=choices.dtype)
-            for shape in ((0, users, 0), (1, users), (1, users, 0))
-        ),
-    )
+    empty = np.zeros((1, choices.shape[1], 0), dtype=choices.dtype)
+    return People(choices, empty, empty, empty)
 
 
 def as_grades(known: Any, scale: RatingLevels) -> Any:
