@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 
 import rejoint as rj
-from rejoint.factorization.gram_sums import Family
 from rejoint.factorization.problem import Moments, TableProblem
+from rejoint.identifiability.gram_sums import Family
 from rejoint.model import Model
 
 

@@ -12,8 +12,8 @@ from small_models import (
     unpacked,
 )
 
-from rejoint.factorization.gram_sums import gram_stack
 from rejoint.factorization.problem import mttkrp
+from rejoint.identifiability.gram_sums import gram_stack
 from rejoint.model import Model
 
 CASES = {

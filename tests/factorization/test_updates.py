@@ -13,9 +13,9 @@ from small_models import (
     unpacked,
 )
 
-from rejoint.factorization import gram_sums
 from rejoint.factorization.admm import factor_update, weights_update
 from rejoint.factorization.problem import mttkrp
+from rejoint.identifiability import gram_sums
 
 
 def quadratic(seed, rows, rank):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.identifiability import jacobian_rank
 from rejoint.identifiability.fiber import Fiber
-from rejoint.identifiability.gram_matrix import TableFamily
+from rejoint.identifiability.gram_sums import Family
 from rejoint.identifiability.jacobian import generic_ranks
 from rejoint.identifiability.layout import read_layout
 from rejoint.model import Model
@@ -85,7 +85,7 @@ def test_closed_form_of_the_joint():
     levels = [2, 3, 2, 2]
     factors = random_pmf(levels, 3).factors
     brute = brute_jacobian([(0, 1, 2, 3)], list(factors))
-    closed = jacobian_rank.gram(TableFamily.list_of([range(4)]), jacobian_rank.model_point(factors))
+    closed = jacobian_rank.gram(Family.list_of([range(4)]), jacobian_rank.model_point(factors))
     np.testing.assert_allclose(closed, brute.T @ brute, atol=1e-8)
 
 

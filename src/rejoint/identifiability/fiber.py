@@ -20,7 +20,12 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import linear_sum_assignment, nnls
 
 from rejoint.arrays import FloatArray
-from rejoint.identifiability.gram_matrix import gram_matrix, pull_tables
+from rejoint.identifiability.gram_sums import (
+    Family,
+    factor_grams,
+    scaled_gram_matrix,
+    weights_gram,
+)
 from rejoint.identifiability.layout import TableLayout
 from rejoint.model import Layout, Model
 from rejoint.queries.tables import khatri_rao
@@ -102,10 +107,10 @@ class Fiber:
         """``J^T J``, ``J^T r`` and ``|r|^2`` at a model."""
         families = self.tables.families
         (weights, factors), (own, others) = self.split(x), self.split(self.start)
-        scale = np.vstack([np.ones(len(weights)), np.tile(weights, (len(x) - 1, 1))])
-        full = gram_matrix(families, factors) * scale[:, :, None, None] * scale
+        full = scaled_gram_matrix(families, factors, weights)
         here = full[:, :, 0] @ weights
-        there = scale * (pull_tables(families, factors, others) @ own)
+        there = pull_tables(families, factors, others) @ own
+        there[1:] *= weights
         slope = here - there
         square = weights @ (here[0] - 2.0 * there[0]) + self.norm
         gaps = self.sums @ x.ravel() - 1.0
@@ -257,3 +262,15 @@ class Fiber:
         norm = float(v @ inner(b, b) @ v)
         square = float(w @ inner(a, a) @ w - 2.0 * w @ inner(a, b) @ v) + norm
         return float(np.sqrt(max(square, 0.0) / norm))
+
+
+def pull_tables(
+    families: Sequence[Family], factors: Sequence[FloatArray], others: Sequence[FloatArray]
+) -> FloatArray:
+    """``J^T`` times the tables of the classes of another model, (1 + L, F, G), weights first.
+
+    Factors of class ``f`` are scaled by its weight, as in ``gram_matrix``.
+    """
+    inner = np.stack([a.T @ b for a, b in zip(factors, others, strict=True)])
+    rows = np.repeat(factor_grams(families, inner), [len(a) for a in factors], axis=0)
+    return np.concatenate([weights_gram(families, inner)[None], rows * np.vstack(others)[:, None]])

@@ -11,12 +11,14 @@ column rank ``F``, which generic factors have as soon as there are ``F`` indepen
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, combinations, pairwise, product
+from itertools import product
 from math import prod
 
 import numpy as np
 
-from rejoint.identifiability.layout import Groups, TableLayout, elementary_symmetric
+from rejoint.arrays import parts_of
+from rejoint.identifiability.gram_sums import symmetric
+from rejoint.identifiability.layout import Groups, TableLayout
 from rejoint.marginals.subsets import Subset
 
 #: Variables of a table up to which all its parts are listed; beyond, one table is enough.
@@ -43,12 +45,6 @@ def split_evenly(values: Sequence[int], groups: int) -> Groups:
     return tuple(tuple(sorted(group)) for group in split)
 
 
-def split_in_a_row(variables: Sequence[int], *sizes: int) -> Groups:
-    """Groups of these sizes, one after another."""
-    ends = accumulate(sizes, initial=0)
-    return tuple(tuple(variables[a:b]) for a, b in pairwise(ends))
-
-
 def partitions_into_three(tables: TableLayout) -> Iterator[Groups]:
     """Partitions of all variables: every one that matters if they are few or of equal levels."""
     free, every = tables.free, range(len(tables.free))
@@ -56,12 +52,10 @@ def partitions_into_three(tables: TableLayout) -> Iterator[Groups]:
     if len(set(free)) == 1 and len(free) <= MOST_EQUAL_VARIABLES:
         for a in every[1:]:
             for b in range(a, len(free) - a):
-                yield split_in_a_row(every, a, b, len(free) - a - b)
+                yield tuple(every[:a]), tuple(every[a : a + b]), tuple(every[a + b :])
     elif len(free) <= MOST_PARTITIONED_VARIABLES:
         for choice in product(range(3), repeat=len(free)):
-            groups = tuple(tuple(n for n in every if choice[n] == k) for k in range(3))
-            if all(groups):
-                yield groups
+            yield tuple(tuple(n for n in every if choice[n] == k) for k in range(3))
     else:
         # Two groups of nearly equal sums, and all others in the third.
         for order in (tables.largest_first, tables.largest_first[::-1]):
@@ -79,19 +73,6 @@ def balanced_groups(tables: TableLayout) -> Iterator[Groups]:
             for count in {3, min(tables.largest_order, 6)}:
                 split = split_evenly([tables.free[n] for n in ordered[:size]], count)
                 yield tuple(tuple(ordered[n] for n in group) for group in split)
-
-
-def groups_of_table(tables: TableLayout, subset: Iterable[int]) -> Iterator[Groups]:
-    """Three groups of nearly equal products of levels; the largest or smallest may be alone."""
-    down = sorted((n for n in subset if tables.free[n]), key=lambda n: -tables.levels[n])
-    if len(down) < 3:
-        return
-    logs = {n: round(1000 * float(np.log(tables.levels[n]))) for n in down}
-    for alone in ([], down[:1], down[-1:]):
-        others = [n for n in down if n not in alone]
-        split = split_evenly([logs[n] for n in others], 3 - bool(alone))
-        rest = tuple(tuple(others[i] for i in group) for group in split)
-        yield ((*alone,), *rest) if alone else rest
 
 
 def find_groupings(tables: TableLayout, sizes: Sequence[int] = (3, 4)) -> list[Groups]:
@@ -125,42 +106,36 @@ def _grow_groups(tables: TableLayout, seed: Subset, closure: set[Subset], *, eve
     return tuple(sorted(tuple(sorted(group)) for group in groups))
 
 
-def solvable_rank(tables: TableLayout, start: Iterable[int], most: int | None = None) -> int:
+def solvable_rank(tables: TableLayout, start: Iterable[int]) -> int:
     """Largest rank at which all variables can be solved for, one by one, from some.
 
     The variable with the most rows goes first, which is never worse: more solved variables
-    only add rows. 0 if one cannot be reached. Ranks above ``most`` are not distinguished, which is
-    faster.
+    only add rows. 0 if one cannot be reached.
     """
-    solved = set(start)
+    solved, least = set(start), prod(tables.levels)
     missing = set(range(len(tables.domain))) - solved
-    least = most = prod(tables.levels) if most is None else most
     if missing and tables.order is not None:
         # The variable that is solved first has the fewest rows.
         free = [tables.free[n] for n in solved]
-        return min(most, sum(elementary_symmetric(free, min(tables.order - 1, len(solved)))))
-    holders = tables.holders
-    rows = {m: _count_solved_rows(tables, holders[m], m, solved, most) for m in missing}
+        return int(sum(symmetric(free, min(tables.order - 1, len(solved)))))
+    rows = {m: _count_solved_rows(tables, m, solved) for m in missing}
     while rows:
         best = max(rows, key=lambda m: (rows[m], -m))
         least = min(least, rows.pop(best))
         solved.add(best)
-        for m in {n for subset in holders[best] for n in subset if rows.get(n, most) < most}:
-            rows[m] = _count_solved_rows(tables, holders[m], m, solved, most)
+        for m in {n for subset in tables.holders[best] for n in subset if n in rows}:
+            rows[m] = _count_solved_rows(tables, m, solved)
     return least
 
 
-def _count_solved_rows(
-    tables: TableLayout, holders: Sequence[Subset], m: int, solved: set[int], most: int
-) -> int:
-    """Independent rows over solved variables in the tables that hold ``m``, up to ``most``."""
-    rows = int(bool(holders))
-    parts: set[Subset] = set()
-    for beside in {tuple(n for n in subset if n != m and n in solved) for subset in holders}:
+def _count_solved_rows(tables: TableLayout, m: int, solved: set[int]) -> int:
+    """Independent rows over solved variables in the tables that hold a variable."""
+    most, parts = 0, set[Subset]()
+    for subset in tables.holders[m]:
+        beside = [n for n in subset if n != m and n in solved]
         if len(beside) > MOST_LISTED_VARIABLES:
-            rows = max(rows, prod(tables.levels[n] for n in beside))  # this table alone
-            continue
-        for size in range(1, len(beside) + 1):
-            parts.update(combinations(beside, size))
+            most = max(most, prod(tables.levels[n] for n in beside))  # this table alone
+        else:
+            parts.update(parts_of(beside))
     listed = 1 + sum(prod(tables.free[n] for n in part) for part in parts)
-    return min(most, max(rows, listed if parts else 0))
+    return max(most, listed if parts else 0)

@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 from rejoint.arrays import BoolArray, FloatArray
 from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
-from rejoint.identifiability.gram_matrix import TableFamily
+from rejoint.identifiability.gram_sums import Family
 from rejoint.identifiability.jacobian_rank import (
     PRIMES,
     RESOLVED_SHARE,
@@ -318,9 +318,9 @@ def generic_ranks(
     return GenericRanks(columns, best, both)
 
 
-def _joint(tables: TableLayout) -> list[TableFamily]:
+def _joint(tables: TableLayout) -> list[Family]:
     """One table of all variables."""
-    return TableFamily.list_of([tuple(range(len(tables.domain)))])
+    return Family.list_of([tuple(range(len(tables.domain)))])
 
 
 def _find_weak_directions(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 
 from rejoint.arrays import FloatArray
-from rejoint.identifiability.gram_matrix import Matrix, TableFamily, gram_matrix
+from rejoint.identifiability.gram_sums import Family, Matrix, gram_matrix
 from rejoint.identifiability.layout import TableLayout
 
 #: The largest primes below 2^23: products of 64 pairs of residues are exact in a double.
@@ -76,7 +76,7 @@ def residue_point(
     return JacobianPoint(rows, inner, prime)
 
 
-def gram(families: Sequence[TableFamily], point: JacobianPoint) -> Matrix:
+def gram(families: Sequence[Family], point: JacobianPoint) -> Matrix:
     """``J^T J`` of tables, (D, D) with ``D = F (1 + sum (I_n - 1))``, weights first."""
     full = gram_matrix(families, point.free, point.prime, point.inner)
     return full.reshape(len(full) * full.shape[1], -1)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
-from rejoint.identifiability.gram_matrix import TableFamily
+from rejoint.identifiability.gram_sums import Family, symmetric
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order
-from rejoint.messages import Argument, Message
 from rejoint.text import cite, plural, show
 
 Levels = Sequence[int] | Domain | Marginals
@@ -26,9 +26,6 @@ MOST_LISTED_PARTS = 2_000_000
 
 #: Tables of an order up to which they are listed one by one for sums over them.
 MOST_LISTED_TABLES = 500
-
-#: Tables up to which cells are counted by inclusion and exclusion, however large the tables are.
-MOST_EXCLUDED_TABLES = 14
 
 
 @dataclass(frozen=True)
@@ -125,11 +122,11 @@ class TableLayout:
         return combinations(range(len(self.domain)), self.order)
 
     @cached_property
-    def families(self) -> list[TableFamily]:
+    def families(self) -> list[Family]:
         """The tables by order, for sums over them."""
         if self.order is not None and self.n_tables > MOST_LISTED_TABLES:
-            return [TableFamily.of_order(self.order)]
-        return TableFamily.list_of(self.iter_subsets())
+            return [Family.of_order(self.order)]
+        return Family.list_of(self.iter_subsets())
 
     @cached_property
     def holders(self) -> dict[int, list[Subset]]:
@@ -137,17 +134,14 @@ class TableLayout:
         return {n: [s for s in self.subsets if n in s] for n in range(len(self.domain))}
 
     def list_parts(self, *sizes: int) -> set[Subset]:
-        """All subsets of these sizes that lie within a table."""
-        if self._count_parts(sizes) > MOST_LISTED_PARTS:
+        """All subsets that lie within a table, or those of some sizes."""
+        if self._count_parts(*sizes) > MOST_LISTED_PARTS:
             raise ValueError(
-                Message(
-                    "{number} of up to {largest} variables hold too many smaller ones to be "
-                    "listed: ask about fewer, or about all of an order ({order}).",
-                    number=plural(self.n_tables, "table"),
-                    largest=self.largest_order,
-                    order=Argument("order"),
-                )
+                f"{plural(self.n_tables, 'table')} of up to {self.largest_order} variables hold "
+                "too many smaller ones to be listed: ask about fewer, or about all of an order "
+                "(order=)."
             )
+        sizes = sizes or tuple(range(1, self.largest_order + 1))
         return {
             part
             for subset in self.iter_subsets()
@@ -155,8 +149,9 @@ class TableLayout:
             for part in combinations(subset, size)
         }
 
-    def _count_parts(self, sizes: Iterable[int]) -> int:
-        """Number of subsets of these sizes within the tables, counted for each table."""
+    def _count_parts(self, *sizes: int) -> int:
+        """Number of subsets within the tables, counted for each table."""
+        sizes = sizes or tuple(range(1, self.largest_order + 1))
         if self.order is not None:
             return self.n_tables * sum(comb(self.order, size) for size in sizes)
         lengths = Counter(map(len, self.subsets))
@@ -165,23 +160,14 @@ class TableLayout:
     @property
     def is_countable(self) -> bool:
         """Whether the independent numbers in the tables can be counted."""
-        if self.order is not None or self.n_tables <= MOST_EXCLUDED_TABLES:
-            return True
-        return self._count_parts(range(1, self.largest_order + 1)) <= MOST_LISTED_PARTS
+        return self.order is not None or self._count_parts() <= MOST_LISTED_PARTS
 
     @cached_property
     def equations(self) -> int:
         """Independent numbers in the tables, besides that they add up to one."""
-        if self.order is None and self.n_tables <= MOST_EXCLUDED_TABLES:
-            return _count_cells_of_union(self.subsets, self.levels) - 1
-        return self.count_moments(*range(1, self.largest_order + 1))
-
-    def count_moments(self, *sizes: int) -> int:
-        """Number of independent moments, of these numbers of variables, in the tables."""
         if self.order is not None:
-            sums = elementary_symmetric(self.free, self.order)
-            return sum(sums[size] for size in sizes if size <= self.order)
-        return sum(prod(self.free[n] for n in part) for part in self.list_parts(*sizes))
+            return int(sum(symmetric(self.free, self.order)[1:]))
+        return sum(prod(self.free[n] for n in part) for part in self.list_parts())
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
@@ -286,8 +272,7 @@ def read_layout(
     if not len(variables):
         raise ValueError("There are no variables: give the number of levels of each.")
     if subsets is not None and order is not None:
-        ways = {"subsets": Argument("subsets", [...]), "order": Argument("order")}
-        raise ValueError(Message("Give {subsets} or {order}, not both.", **ways))
+        raise ValueError("Give subsets= or order=, not both.")
     if isinstance(subsets, str):
         raise TypeError(f"subsets must be a list of tuples of names, got the text {cite(subsets)}.")
     if subsets is None:
@@ -316,21 +301,18 @@ def _outermost(subsets: Collection[Subset]) -> list[Subset]:
 
 def _positions(variables: Domain, subset: Sequence[Any] | str) -> Subset:
     """Increasing positions of one subset, given by names or by positions."""
-    found = []
+    places, size = [], len(variables)
     for name in [subset] if isinstance(subset, str) else subset:
-        if isinstance(name, int | np.integer) and name not in variables:
-            if not 0 <= name < len(variables):
-                raise ValueError(
-                    f"The subset {cite(subset)} names variable {name}, but there are "
-                    f"{len(variables)}: positions are 0..{len(variables) - 1}, names are "
-                    f"{show(variables.names)}."
-                )
-            found.append(int(name))
-        else:
-            found.append(variables.index(name))
-    if not found or len(set(found)) < len(found):
+        is_position = isinstance(name, int | np.integer) and name not in variables
+        if is_position and not 0 <= name < size:
+            raise ValueError(
+                f"The subset {cite(subset)} names variable {name}: positions are 0..{size - 1}, "
+                f"names are {show(variables.names)}."
+            )
+        places.append(int(name) if is_position else variables.index(name))
+    if not places or len(set(places)) < len(places):
         raise ValueError(f"The subset {cite(subset)} must name at least one variable, each once.")
-    return tuple(sorted(found))
+    return tuple(sorted(places))
 
 
 def _check_levels(levels: Any) -> list[int]:
@@ -341,40 +323,4 @@ def _check_levels(levels: Any) -> list[int]:
             "levels must be a list of numbers of levels, such as [3, 3, 2], or a Domain; got "
             f"{got}."
         )
-    for n, size in enumerate(levels):
-        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise ValueError(
-                f"levels[{n}] is {cite(size)}: the number of levels of a variable is a whole "
-                "number of at least 1."
-            )
-    return [int(size) for size in levels]
-
-
-def _count_cells_of_union(subsets: Sequence[Subset], levels: Sequence[int]) -> int:
-    """Count the cells of tables without those that follow from others, by inclusion and exclusion.
-
-    Examples
-    --------
-    >>> _count_cells_of_union([(0, 1), (1, 2)], [2, 2, 3])  # 4 + 6, minus the 2 that they share
-    8
-    """
-    total = 0
-    for count in range(1, len(subsets) + 1):
-        for chosen in combinations(map(set, subsets), count):
-            total -= (-1) ** count * prod(levels[n] for n in set.intersection(*chosen))
-    return total
-
-
-def elementary_symmetric(values: Sequence[int], order: int) -> list[int]:
-    """Elementary symmetric polynomials ``e_0 .. e_order`` of integers, exactly.
-
-    Examples
-    --------
-    >>> elementary_symmetric([2, 2, 2], 3)
-    [1, 6, 12, 8]
-    """
-    sums = [1] + [0] * order
-    for value in values:
-        for r in range(order, 0, -1):
-            sums[r] += value * sums[r - 1]
-    return sums
+    return [check_positive_int(f"levels[{n}]", size) for n, size in enumerate(levels)]

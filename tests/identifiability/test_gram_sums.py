@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoint.factorization import gram_sums
-from rejoint.factorization.gram_sums import Family
+from rejoint.identifiability import gram_sums
+from rejoint.identifiability.gram_sums import Family
 
 CASES = [
     (n, order, complete) for n in (4, 5) for order in (1, 2, 3, 4) for complete in (True, False)
