@@ -117,7 +117,7 @@ def product(
 
 def product_sum(grams: Matrix, members: IntArray, weight: Matrix, prime: int = 0) -> Matrix:
     """``sum_s weight_s prod_k G_{members[s, k]}`` for a list of subsets, in bounded memory."""
-    total = np.zeros_like(grams[0])
+    total: Matrix = np.zeros_like(grams[0])
     for part in chunks(len(members), total.size):
         total += np.tensordot(weight[part], product(grams, members[part], (), prime), axes=1)
     return total

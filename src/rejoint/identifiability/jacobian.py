@@ -7,6 +7,7 @@ singular values.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linprog
@@ -34,7 +35,6 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.text import format_bytes, plural, show
 
 Verdict = tuple[bool | None, bool | None]  # on the parameters, and on the joint
-Counts = tuple[int | None, int | None]  # directions of the parameters, and of the joint
 
 #: Columns of the Jacobian up to which ranks are computed exactly, in some seconds.
 MOST_EXACT_COLUMNS = 3000
@@ -118,18 +118,32 @@ class LocalIdentifiability:
         Rank 3, all 45 tables of order 2: the classes are not locally unique (3 free directions), \
 and neither is the joint (3 open directions).
         """
-        where = "this model" if self.given else f"rank {self.rank}"
-        head = f"{where[0].upper()}{where[1:]}, {self.layout.tables_text}: "
+        where = "This model" if self.given else f"Rank {self.rank}"
+        head = f"{where}, {self.layout.tables_text}: "
+        weak = f"smallest singular value {self.smallest:.1e} of the largest"
         if self.parameters:
-            why = f"smallest singular value {self.smallest:.1e} of the largest"
             if self.held:
                 closed = plural(self.held, "direction")
-                why = f"{closed} that the tables leave would make a zero probability negative"
+                weak = f"{closed} that the tables leave would make a zero probability negative"
             return (
-                f"{head}classes and joint are locally unique ({why}). Local is not global: another "
-                "model may still have the same tables."
+                f"{head}classes and joint are locally unique ({weak}). Local is not global: "
+                "another model may still have the same tables."
             )
-        return head + _classes_text(self) + _joint_text(self)
+        is_open = f" ({plural(self.open, 'open direction')})" if self.open else ""
+        if self.layout.uncovered:
+            head += f"no table contains {show(self.layout.uncovered)}, so "
+            if self.joint is False:
+                return f"{head}neither the classes nor the joint are determined{is_open}."
+        free = f" ({plural(self.free, 'free direction')})" if self.free else ""
+        classes = f"the classes are not locally unique{free}"
+        if self.parameters is None:
+            classes = f"undecided for the classes ({weak}, too close to zero)"
+        if self.joint is None:
+            return f"{head}{classes}, and undecided for the joint."
+        if not self.joint:
+            return f"{head}{classes}, and neither is the joint{is_open}."
+        how = "is given by a table" if self.layout.has_joint else "is locally unique"
+        return f"{head}{classes}, but the joint {how}."
 
     def __str__(self) -> str:
         return f"{self.verdict}\n{self.weakest}"
@@ -143,49 +157,11 @@ and neither is the joint (3 open directions).
         return f"Weakest: variables {', '.join(names)}; classes {', '.join(classes)}."
 
 
-def _classes_text(local: LocalIdentifiability) -> str:
-    """What is known about classes that are not locally unique."""
-    if local.layout.uncovered:
-        return f"no table contains {show(local.layout.uncovered)}, so "
-    if local.parameters is None:
-        return (
-            f"undecided for the classes (smallest singular value {local.smallest:.1e} of the "
-            "largest, too close to zero)"
-        )
-    free = f" ({plural(local.free, 'free direction')})" if local.free else ""
-    return f"the classes are not locally unique{free}"
+class GenericRanks(NamedTuple):
+    """Directions at a generic point that keep the tables, and those of them that move the joint."""
 
-
-def _joint_text(local: LocalIdentifiability) -> str:
-    """What is known about the joint."""
-    if local.joint is None:
-        return ", and undecided for the joint."
-    if local.joint:
-        known = "is given by a table" if local.layout.has_joint else "is locally unique"
-        return f", but the joint {known}."
-    count = f" ({plural(local.open, 'open direction')})" if local.open else ""
-    if local.layout.uncovered:
-        return f"neither the classes nor the joint are determined{count}."
-    return f", and neither is the joint{count}."
-
-
-@dataclass(frozen=True)
-class GenericRanks:
-    """Ranks at a generic point: of the Jacobian of the tables, and of tables and joint together."""
-
-    columns: int
-    tables: int
-    both: int
-
-    @property
-    def free(self) -> int:
-        """Directions in which the parameters can move while the tables stay."""
-        return self.columns - self.tables
-
-    @property
-    def open(self) -> int:
-        """Directions in which the joint can move while the tables stay."""
-        return self.both - self.tables
+    free: int
+    open: int
 
 
 def jacobian(
@@ -245,34 +221,31 @@ def jacobian(
     _check_size(tables, rank)
     rng = np.random.default_rng(random_state)
     exact = generic_ranks(tables, rank, rng)
+    held = 0
     if at is None:
         weak = _find_weak_directions(tables, random_point(tables, rank, rng))
-        verdict = _generic_verdict(tables, rank, exact, weak.smallest)
-        counts: Counts = (None, None) if exact is None else (exact.free, exact.open)
-        held = 0
+        parameters, joint = _generic_verdict(tables, rank, exact, weak.smallest)
+        free, is_open = (None, None) if exact is None else exact
     else:
         weak = _find_weak_directions(tables, model_point(at.factors), np.asarray(at.weights) == 0.0)
-        verdict, held = _model_verdict(tables, at, exact, weak), 0
-        broken = tables.uncovered or not at.weights.all() or alike_classes(at)
-        if verdict[0] is not True and weak.free and not broken:
+        parameters, joint = _model_verdict(tables, at, exact, weak)
+        if parameters is not True and weak.free and not _is_reducible(tables, at):
             bounded = _is_bounded_by_zeros(at, weak.kept)
             held = weak.free if bounded else 0
-            # Zeros that leave a part of the directions may close it at second order.
-            verdict = (True, True) if bounded else (None, None) if bounded is None else verdict
-            if tables.has_joint:
-                verdict = verdict[0], True
-        counts = _model_counts(verdict, exact, weak)
-    variables, classes = _shares(tables, rank, weak.directions)
+            if bounded is not False:
+                # Zeros that leave a part of the directions may close it at second order.
+                parameters, joint = bounded, tables.has_joint or bounded
+        free = _count(parameters, weak.free, exact and exact.free)
+        is_open = _count(joint, weak.open, exact and exact.open)
     return LocalIdentifiability(
         tables,
         rank,
-        verdict[0],
-        verdict[1],
-        counts[0],
-        counts[1],
+        parameters,
+        joint,
+        free,
+        is_open,
         weak.smallest,
-        variables,
-        classes,
+        *_shares(tables, rank, weak.directions),
         at is not None,
         held,
     )
@@ -282,14 +255,12 @@ def jacobian(
 class WeakDirections:
     """The weakest directions at a point (D, K), in scaled coordinates.
 
-    ``moved`` is how far the joint moves along them, relative to how far it can move; ``free``
-    and ``open`` count those that keep the tables, and those of them that move the joint. ``kept``
-    are the former in the coordinates of the point.
+    ``free`` and ``open`` count those that keep the tables, and those of them that move the joint.
+    ``kept`` are the former in the coordinates of the point.
     """
 
     smallest: float
     directions: FloatArray
-    moved: float = np.nan
     free: int | None = None
     open: int | None = None
     kept: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
@@ -304,18 +275,16 @@ def generic_ranks(
         return None
     rng = np.random.default_rng(rng)
     best = both = 0
-    for prime in PRIMES[:2]:
+    for prime in PRIMES:
         point = residue_point(tables, rank, prime, rng)
         matrix = gram(tables.families, point)
         best = max(best, rank_modulo(matrix, prime))
         if best == columns:
-            return GenericRanks(columns, columns, columns)
-        if tables.has_joint:
-            both = best
-            continue
-        mixed = matrix + int(rng.integers(1, prime)) * gram(_joint(tables), point)
-        both = max(both, best, rank_modulo(mixed, prime))
-    return GenericRanks(columns, best, both)
+            return GenericRanks(0, 0)
+        if not tables.has_joint:
+            mixed = matrix + int(rng.integers(1, prime)) * gram(_joint(tables), point)
+            both = max(both, rank_modulo(mixed, prime))
+    return GenericRanks(columns - best, max(both - best, 0))
 
 
 def _joint(tables: TableLayout) -> list[Family]:
@@ -341,7 +310,7 @@ def _find_weak_directions(
     smallest = float(np.sqrt(max(values[0], 0.0) / values[-1]))
     null = vectors[:, values <= RESOLVED_SHARE**2 * values[-1]]
     if not null.shape[1]:
-        return WeakDirections(smallest, vectors[:, :1], np.nan, 0, 0)
+        return WeakDirections(smallest, vectors[:, :1], 0)
     joint, joint_lengths = scale_columns(gram(_joint(tables), point))
     # From columns of length one in the tables to columns of length one in the joint.
     turned = null * (joint_lengths / lengths)[:, None]
@@ -349,8 +318,7 @@ def _find_weak_directions(
     turned /= np.maximum(np.linalg.norm(turned, axis=0), 1e-300)
     moves = np.sqrt(np.maximum(np.linalg.eigvalsh(turned.T @ joint @ turned), 0.0))
     is_open = int((moves >= LEAST_MOVE).sum())
-    kept = null / lengths[:, None]
-    return WeakDirections(smallest, null, float(moves[-1]), null.shape[1], is_open, kept)
+    return WeakDirections(smallest, null, null.shape[1], is_open, null / lengths[:, None])
 
 
 def _is_bounded_by_zeros(at: LowRankPMF, directions: FloatArray) -> bool | None:
@@ -397,27 +365,25 @@ def _model_verdict(
     broken = not at.weights.all() or any(not where for *_, where in alike)
     if weak.smallest >= RESOLVED_SHARE and not broken:
         return True, True
-    generic = _generic_verdict(tables, at.rank, exact, 0.0)
+    generic, generic_joint = _generic_verdict(tables, at.rank, exact, 0.0)
     # Two classes that differ in one variable are split into two in many ways.
-    parameters = False if broken or alike or generic[0] is False else None
+    parameters = False if broken or alike or generic is False else None
     if tables.has_joint:
         return parameters, True
-    still = weak.moved < LEAST_MOVE
-    decided = not broken and not np.isnan(weak.moved) and generic[1] is still
+    still = weak.open == 0
+    decided = not broken and weak.open is not None and generic_joint is still
     return parameters, still if decided else None
 
 
-def _model_counts(verdict: Verdict, exact: GenericRanks | None, weak: WeakDirections) -> Counts:
-    """Free and open directions at a model, if the verdict says that there are such."""
+def _is_reducible(tables: TableLayout, at: LowRankPMF) -> bool:
+    return bool(tables.uncovered or not at.weights.all() or alike_classes(at))
 
-    def count(unique: bool | None, here: int | None, generic: int | None) -> int | None:
-        if unique is not False:
-            return 0 if unique else None
-        # A model can have more of them than almost all others, never fewer.
-        return max(filter(None, (here, generic)), default=None)
 
-    free, is_open = (None, None) if exact is None else (exact.free, exact.open)
-    return count(verdict[0], weak.free, free), count(verdict[1], weak.open, is_open)
+def _count(unique: bool | None, here: int | None, generic: int | None) -> int | None:
+    """Directions at a model: it can have more of them than almost all others, never fewer."""
+    if unique is not False:
+        return 0 if unique else None
+    return max(filter(None, (here, generic)), default=None)
 
 
 def alike_classes(model: LowRankPMF, same: float = 1e-12) -> list[tuple[int, int, str]]:

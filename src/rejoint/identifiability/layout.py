@@ -303,13 +303,15 @@ def _positions(variables: Domain, subset: Sequence[Any] | str) -> Subset:
     """Increasing positions of one subset, given by names or by positions."""
     places, size = [], len(variables)
     for name in [subset] if isinstance(subset, str) else subset:
-        is_position = isinstance(name, int | np.integer) and name not in variables
-        if is_position and not 0 <= name < size:
+        if name in variables or not isinstance(name, int | np.integer):
+            places.append(variables.index(name))
+        elif 0 <= name < size:
+            places.append(int(name))
+        else:
             raise ValueError(
                 f"The subset {cite(subset)} names variable {name}: positions are 0..{size - 1}, "
                 f"names are {show(variables.names)}."
             )
-        places.append(int(name) if is_position else variables.index(name))
     if not places or len(set(places)) < len(places):
         raise ValueError(f"The subset {cite(subset)} must name at least one variable, each once.")
     return tuple(sorted(places))
