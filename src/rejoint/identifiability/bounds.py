@@ -50,7 +50,7 @@ class RankBound:
     >>> import rejoint as rj
     >>> print(rj.identifiability.report([3] * 6, order=3)["Lemma 3"])
     Lemma 3: rank 4, proved, {x0 x3} {x1 x4} {x2 x5}. Assumptions: factors drawn from a \
-continuous distribution; groups between which all tables are there, of 5 x 5 x 5 free rows; other \
+continuous distribution; groups between which all tables are there, as a 5 x 5 x 5 tensor; other \
 variables are linked to these.
     """
 

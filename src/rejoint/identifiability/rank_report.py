@@ -258,7 +258,7 @@ def _proved_bounds(tables: TableLayout) -> Iterator[RankBound]:
     for name in filter(best.__contains__, [*LEMMAS, EXPECTED]):
         rank, groups = best[name]
         sides = " x ".join(map(str, tables.sides(groups)))
-        text = f"{GENERIC}; groups between which all tables are there, of {sides} free rows"
+        text = f"{GENERIC}; groups between which all tables are there, as a {sides} tensor"
         if name == EXPECTED:
             text += f"; proved by computer, case by case, up to {MOST_PROVED_CELLS:,} cells"
         text += "; other variables are linked to these"
