@@ -1,6 +1,6 @@
 """JointPMF: the joint probability of all columns, as a latent class model for scikit-learn."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -177,13 +177,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         records = read(self, X, weights, reset=True)
-        how: dict[str, Any] = {
-            "smooth": self.smooth,
-            "agreement": self.agreement,
-            "blocks": self.blocks,
-        }
-        seed = self.random_state
-        result = fit_joint(records, self.rank, self.solver, self.n_init, seed, self.order, **how)
+        how = {name: getattr(self, name) for name in ("smooth", "agreement", "blocks")}
+        parts = self.rank, self.solver, self.n_init, self.random_state, self.order
+        result = fit_joint(records, *parts, **how)
         return self._keep(result, float(weights_of(records).sum()))
 
     @available_if(has_partial_fit)  # type: ignore[untyped-decorator]
@@ -193,11 +189,11 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         The first chunk fixes the domain: levels that occur later are missing. Where it may lack
         some, pass it as ``Records.of(chunk, domain=...)``. Up to 64 MB of the latest records
         are kept (as small integers, identical ones merged), and the model is refined on all of
-        them. While all records fit, the model is fitted afresh, and its rank chosen again with
-        ``rank="auto"``, whenever they have become four times as many, so that the result is close
-        to that of ``fit``. Of records that no longer fit, expected counts are kept, which slowly
-        fade. After ``fit``, learning continues from its model. A call that Ctrl-C ends can be
-        repeated.
+        them whenever they have grown by a third; chunks in between are only kept. While all records
+        fit, the model is fitted afresh, and its rank chosen again with ``rank="auto"``, whenever
+        they have become four times as many, so that the result is close to that of ``fit``. Of
+        records that no longer fit, expected counts are kept, which slowly fade. After ``fit``,
+        learning continues from its model. A call that Ctrl-C ends can be repeated.
 
         ``result_.history`` has minus the mean log-probability of each chunk before it was
         learned. Priors are those of ``solver="map"`` (none with ``"ml"``).
@@ -221,22 +217,21 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         >>> model.n_samples_seen_, rj.metrics.tensor_error(truth, model.pmf_) < 0.1
         (5000.0, True)
         """
-        partial: PartialFit | None = getattr(self, "_partial", None)
-        first = partial is None and not hasattr(self, "pmf_")
+        stream: PartialFit | None = getattr(self, "_partial", None)
+        first = not hasattr(self, "pmf_")
         chunk = read(self, X, WeightArguments(sample_weight), reset=first)
         if isinstance(chunk, SparseRecords):
             chunk = chunk.to_records()
         if not first and not bool((chunk.codes >= 0).any()):
             return self
-        prior = self.solver != "ml"
         if first:
-            partial = PartialFit(chunk.domain, prior)
-        elif partial is None:
-            partial = PartialFit.after(self.pmf_, self.n_samples_seen_, prior)
-        assert partial is not None
-        partial, result = partial.learn(InMemory.of(chunk), self._fit_chunks)
-        self._keep(result, partial.seen)
-        self._partial = partial
+            stream = PartialFit(chunk.domain, self.solver != "ml")
+        elif stream is None:
+            stream = PartialFit.after(self.pmf_, self.n_samples_seen_, self.solver != "ml")
+        assert stream is not None
+        stream, result = stream.learn(InMemory.of(chunk), self._fit_chunks)
+        self._keep(result, stream.seen)
+        self._partial = stream
         return self
 
     def _fit_chunks(self, data: InMemory) -> Model:
@@ -315,7 +310,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).aic(X), 2)
         7.55
         """
-        return self._criterion(X, sample_weight, lambda mass: 2.0)
+        return self._criterion(X, sample_weight)
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Return the Bayesian information criterion on these rows; lower is better.
@@ -329,7 +324,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).bic(X), 2)
         6.93
         """
-        return self._criterion(X, sample_weight, np.log)
+        return self._criterion(X, sample_weight, bayes=True)
 
     def profiles(self, backend: Backend | None = None) -> Any:
         """Return the probability of each level overall and within each class, as a frame.
@@ -380,13 +375,13 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         source = self.random_state if random_state is None else random_state
         return self.pmf_.sample(n_samples, random_state=generator(source))
 
-    def _criterion(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
+    def _criterion(self, X: Any, sample_weight: Any, bayes: bool = False) -> float:
         """Price of the free parameters less twice the log-likelihood."""
         check_is_fitted(self)
         records = read(self, X, WeightArguments(sample_weight), reset=False)
-        mass = float(weights_of(records).sum())
+        price = np.log(weights_of(records).sum()) if bayes else 2.0
         free = Layout(self.pmf_.domain.shape).parameters(self.rank_)
-        return float(price(mass) * free - 2.0 * log_likelihood(self.pmf_.representative, records))
+        return float(price * free - 2.0 * log_likelihood(self.pmf_.representative, records))
 
     def _keep(self, result: FitResult, mass: float) -> Self:
         self.result_: FitResult = result
@@ -448,14 +443,14 @@ def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     triples = count_filled(records, 3)
     subtables = Subtables(make_problem(triples, "equal"))
     most = max(subtables.largest_rank(pairs=pairs) for pairs in (False, True))
-    classes = plural(most, "class", "classes")
+    known = f"determine {plural(most, 'class', 'classes')}"
     if rank <= most:
-        return 3, f"Tables of three variables: they determine {classes}."
+        return 3, f"Tables of three variables: they {known}."
     filled = float(np.mean(triples.totals) / np.prod(shape[-4:]))
     order, what = (4, "Tables of four") if filled >= RECORDS_PER_CELL else (3, "Tables of three")
     return order, (
-        f"{what} variables: those of three are only known to determine {classes}, and those of "
-        f"four have {filled:.2g} records per cell."
+        f"{what} variables: those of three are only known to {known}, and those of four have "
+        f"{filled:.2g} records per cell."
     )
 
 
