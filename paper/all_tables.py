@@ -37,18 +37,19 @@ MOST_BYTES = 2**31
 
 
 def fit_all_tables(
-    records: rj.Records, order: int, rank: int, solver: Admm, weighting: str, seed: int
+    records: rj.Records, order: int, start: rj.LowRankPMF, solver: Admm, weighting: str
 ) -> rj.LowRankPMF:
-    """A model of one rank from one random start.
+    """A model from one start.
 
     >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 6)
-    >>> found = fit_all_tables(truth.sample(1000, random_state=0), 3, 2, Admm(), "equal", 0)
+    >>> near = rj.LowRankPMF([0.5, 0.5], [[[0.6, 0.4], [0.4, 0.6]]] * 6)
+    >>> found = fit_all_tables(truth.sample(1000, random_state=0), 3, near, Admm(), "equal")
     >>> bool(rj.metrics.factor_error(truth, found) < 0.1)
     True
     """
     problem = make_problem(records, order, weighting)
-    start = Model.draw(problem.shares(), rank, np.random.default_rng(seed))
-    return rj.LowRankPMF.of_model(run(solver, problem, start).model, records.domain)
+    model = Model.of(start.weights, start.factors)
+    return rj.LowRankPMF.of_model(run(solver, problem, model).model, records.domain)
 
 
 def make_problem(records: rj.Records, order: int, weighting: str) -> "RecordTables":

@@ -6,16 +6,20 @@ from paper.verdicts.on_data import ON_DATA
 from paper.verdicts.on_samples import ON_SAMPLES
 from paper.verdicts.on_theory import ON_THEORY
 
+CONCLUSIONS = (*ON_THEORY, *ON_SAMPLES, *ON_DATA)
+
 
 def section(found: Found) -> Section:
     """All conclusions whose results are there."""
     rows = []
-    for place, conclusion in enumerate((*ON_THEORY, *ON_SAMPLES, *ON_DATA), start=1):
+    for place, conclusion in enumerate(CONCLUSIONS, start=1):
         verdict, why = judged(conclusion, found)
         rows.append([str(place), conclusion.says, verdict, why])
     words = (
-        "What the paper's text concludes, in its order, and what came out here. Refined means: "
-        "true, but the numbers here say more, or something else, about how far."
+        "What the paper's text concludes, in its order, and what came out here. Each verdict "
+        "follows "
+        "from the numbers beside it: confirmed where all parts of the claim hold (all sets, all "
+        "ranks), in part where some do, not confirmed where none does."
     )
     parts = [Text(words), Table(["", "the paper says", "verdict", "what shows it"], rows)]
     return Section("The paper's conclusions, one by one", parts)
@@ -32,3 +36,11 @@ def judged(conclusion: Conclusion, found: Found) -> Verdict:
         if complete:
             raise
         return "open", "its cells are not done yet"
+
+
+def tally(found: Found) -> dict[str, list[str]]:
+    """Numbers of the conclusions by verdict."""
+    numbers: dict[str, list[str]] = {}
+    for place, conclusion in enumerate(CONCLUSIONS, start=1):
+        numbers.setdefault(judged(conclusion, found)[0], []).append(str(place))
+    return numbers

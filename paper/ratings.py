@@ -36,6 +36,11 @@ def ratings_of(name: str, least: int = LEAST) -> np.ndarray:
     return np.asarray(ratings[(~np.isnan(ratings)).sum(axis=1) >= least])
 
 
+def count_ratings(name: str) -> int:
+    """Ratings of the users taken."""
+    return int((~np.isnan(ratings_of(name))).sum())
+
+
 def by_tables(
     ratings: np.ndarray,
     number: int,
@@ -57,6 +62,21 @@ def by_tables(
     validation, rank, rmse, mae = min(tried)
     users = {"users": len(ratings), "validation": validation}
     return {"rmse": rmse, "mae": mae, "rank": rank, **users}
+
+
+def by_classes(ratings: np.ndarray, number: int) -> dict[str, Any]:
+    """`rj.estimate` on the ratings as records: hidden classes, with nothing told."""
+    learn, _, test = recommend.split(ratings, number)
+    known = as_records(recommend.only(ratings, learn))
+    model = rj.estimate(known, random_state=number, progress=False).pmf
+    off = foreseen(model, known.codes)[test] - ratings[test]
+    return {"rmse": root(off), "mae": float(np.abs(off).mean()), "rank": model.rank}
+
+
+def some_of(ratings: np.ndarray, share: float, number: int) -> np.ndarray:
+    """A random part of the users."""
+    users = np.random.default_rng(number).permutation(len(ratings))
+    return ratings[np.sort(users[: round(share * len(users))])]
 
 
 def by_factors(ratings: np.ndarray, number: int) -> dict[str, Any]:

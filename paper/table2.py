@@ -12,6 +12,7 @@ EXPERIMENT = Experiment(
     work=rank_bounds.work,
     section=partial(rank_bounds.section, printed=TABLE2, number="II", name="table2"),
     expected=partial(rank_bounds.expected, printed=TABLE2),
+    glances=partial(rank_bounds.glances, printed=TABLE2, number="II"),
 )
 
 if __name__ == "__main__":

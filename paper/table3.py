@@ -12,6 +12,7 @@ EXPERIMENT = Experiment(
     work=rank_bounds.work,
     section=partial(rank_bounds.section, printed=TABLE3, number="III", name="table3"),
     expected=partial(rank_bounds.expected, printed=TABLE3),
+    glances=partial(rank_bounds.glances, printed=TABLE3, number="III"),
 )
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Table IV: errors of factors and joint where the tables are known exactly."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -10,14 +11,17 @@ import numpy as np
 from benchmarks.models import random_pmf
 
 import rejoint as rj
-from paper.framework import Done, Expected, Experiment, Section, Table, Text, save_figure
+from paper.beside import AS_PRINTED, HIGHER, LOWER, glance
+from paper.framework import Done, Expected, Experiment, Glance, Section, Table, Text, save_figure
 from paper.printed import ORDERS, RANKS, TABLE4
 from rejoint.factorization import Admm, Limits
 
 LEVELS = [10] * 5
-RUNS, STARTS, SWEEPS = 20, 10, 1000
+RUNS, STARTS, SWEEPS = 20, 5, 1000
 #: Runs in which our default is tried on pairs too, which takes long and cannot succeed.
 PAIRS = 2
+#: Medians within this factor of a printed mean count as printed: no deviations are printed.
+NEAR = 1.5
 #: Relative error of the tables from which on a start has succeeded: what the paper reaches.
 SUCCESS = 1e-7
 
@@ -62,14 +66,12 @@ def work(solver: str, rank: int, order: int, seed: int, **options: int) -> dict[
 def from_starts(
     truth: rj.LowRankPMF, tables: rj.Marginals, starts: int, sweeps: int
 ) -> dict[str, Any]:
-    """The paper's algorithm from random starts, until one meets the tables."""
-    runs = []
-    for start in range(starts):
-        limits = Limits(max_steps=sweeps, progress=1e-2, window=50)
-        solver = Admm(limits=limits)
-        runs.append(quiet(tables, truth.rank, solver, start="random", n_init=1, random_state=start))
-        if runs[-1].error < SUCCESS:
-            break
+    """The paper's algorithm from random starts, all of them followed, so that shares are fair."""
+    solver = Admm(limits=Limits(max_steps=sweeps, progress=1e-2, window=50))
+    options: dict[str, Any] = {"start": "random", "n_init": 1}
+    runs = [
+        quiet(tables, truth.rank, solver, **options, random_state=start) for start in range(starts)
+    ]
     best = min(runs, key=lambda r: r.error)
     each = [{"tables": r.error, "sweeps": len(r.history) - 1} for r in runs]
     return errors(truth, best.pmf) | {"tables": best.error, "starts": each}
@@ -159,23 +161,73 @@ def section(done: Done, folder: Path) -> Section:
             "run, the number says so). Each entry is MRE_fact / MRE_ten. `auto` solves triples and "
             "quadruples algebraically; it is tried on pairs too, from one start, in the first "
             f"{PAIRS} runs. `admm` is the paper's algorithm (Anderson mixing added) from random "
-            f"starts, at most {STARTS} of up to {SWEEPS:,} sweeps, until one meets the tables to "
-            f"{SUCCESS:.0e}; the best start counts. A start is given up when 50 sweeps lower the "
-            "objective by less than a hundredth."
+            f"starts, {STARTS} of up to {SWEEPS:,} sweeps each, all followed; the best one "
+            f"counts. A "
+            f"start succeeds where it meets the tables to {SUCCESS:.0e}, and is given up when 50 "
+            "sweeps lower the objective by less than a hundredth."
         ),
         Table([*head, "mean"], both),
         Table(["F", "tables", "runs solved", "starts that succeed", "sweeps (median)"], success),
-        Text(
-            "Where they differ: ours is exact to rounding where the paper stops at 1e-7. For pairs "
-            "the tables are met too, and still the joint is off by 10 to 20 %, as printed: many "
-            "models have these pairs. The paper's algorithm from a random start often stands in a "
-            "swamp, at a table error of 1e-4 to 1e-2, for hundreds of sweeps: the median over the "
-            "runs is as good as the print, the mean is that of the runs not solved. The paper does "
-            "not say how many starts and sweeps it took, nor its stopping rule."
-        ),
+        Text(why(done)),
         draw(done, folder),
     ]
     return Section("Table IV: exact tables", parts)
+
+
+def why(done: Done) -> str:
+    """Where ours and the printed differ, in words."""
+    rows = summary(done)
+    exact = max((row["largest"] for (_, order), row in rows.items() if order > 2), default=np.nan)
+    open_ = [row["admm joint"] for (_, order), row in rows.items() if order == 2]
+    stuck = [
+        start["tables"]
+        for cell in done.where(solver="admm")
+        for start in cell.values["starts"]
+        if cell.settings["order"] > 2 and start["tables"] >= SUCCESS
+    ]
+    words = (
+        f"Where they differ: the largest error of `auto` is {exact:.0e} where the paper stops at "
+        "1e-7. For pairs the tables are met too, and still the joint is off by "
+        f"{min(open_, default=np.nan):.2f} to {max(open_, default=np.nan):.2f}: many models have "
+        "these pairs. "
+    )
+    if stuck:
+        words += (
+            f"The {len(stuck)} starts of the paper's algorithm that do not meet triples or "
+            f"quadruples "
+            f"stand at a table error of {np.median(stuck):.0e} (median): a mean over runs is "
+            f"that of "
+            "the runs not solved, the median is as good as the print. "
+        )
+    return words + (
+        "The paper does not say how many starts and sweeps it took, nor its stopping rule."
+    )
+
+
+def glances(done: Done) -> Iterable[Glance]:
+    """Means of nine cells, ours and the paper's algorithm, beside the printed."""
+    rows = summary(done)
+    for key, name in (("auto", "`auto`"), ("admm", "the paper's algorithm")):
+        verdicts: Counter[str] = Counter()
+        for rank, order in rows:
+            part = done.where(rank=rank, order=order, solver=key).values("joint")
+            if len(part):
+                verdicts[beside(part, TABLE4[rank, order][1])] += 1
+        solved = sum(row["solved"] for row in rows.values())
+        runs = sum(row["runs"] for row in rows.values())
+        why = (
+            "solved algebraically" if key == "auto" else f"{solved} of {runs} runs meet the tables"
+        )
+        rule = f"medians, as printed within a factor of {NEAR}; {why}"
+        yield glance(f"Table IV, error of the joint, {name}", verdicts, rule)
+
+
+def beside(values: np.ndarray, printed: float) -> str:
+    """Compare a median with a printed mean, of which no deviation is known."""
+    ratio = float(np.median(values)) / printed
+    if 1 / NEAR <= ratio <= NEAR:
+        return AS_PRINTED
+    return HIGHER if ratio > 1 else LOWER
 
 
 def pair(factors: float, joint: float) -> str:
@@ -212,7 +264,7 @@ def draw(done: Done, folder: Path) -> Any:
     return save_figure(figure, folder, "table4", caption)
 
 
-EXPERIMENT = Experiment("table4", cells, work, section, expected)
+EXPERIMENT = Experiment("table4", cells, work, section, expected, glances)
 
 if __name__ == "__main__":
     EXPERIMENT.main()

@@ -9,7 +9,7 @@ rendering   sections as Markdown, HTML and reStructuredText
 
 from paper.framework.cells import Cell, Done
 from paper.framework.experiment import Expected, Experiment, Unavailable
-from paper.framework.parts import Figure, Section, Table, Text, save_figure, spread
+from paper.framework.parts import Figure, Glance, Section, Table, Text, save_figure, spread
 
 __all__ = [
     "Cell",
@@ -17,6 +17,7 @@ __all__ = [
     "Expected",
     "Experiment",
     "Figure",
+    "Glance",
     "Section",
     "Table",
     "Text",

@@ -5,12 +5,15 @@ import multiprocessing
 import os
 import platform
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -94,12 +97,24 @@ class Store:
         self.cells[key_of(cell.settings)] = cell
         self.write()
 
+    def drop(self, pairs: Sequence[str]) -> None:
+        """Forget the cells whose settings hold all of these pairs, such as ``rank=5``."""
+        if pairs:
+            named = {key: set(f"{n}={v}" for n, v in c.settings.items()) for key, c in self}
+            self.cells = {k: c for k, c in self if not set(pairs) <= named[k]}
+
+    def __iter__(self) -> Iterator[tuple[str, Cell]]:
+        return iter(self.cells.items())
+
     def write(self) -> None:
         """Write all cells, in one stroke."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        content = {"cells": {key: vars(c) for key, c in sorted(self.cells.items())}}
+        lines = [
+            f"{json.dumps(key)}: {json.dumps(vars(cell), default=plain)}"
+            for key, cell in sorted(self.cells.items())
+        ]
         unfinished = self.path.with_suffix(f".{os.getpid()}.tmp")
-        unfinished.write_text(json.dumps(content, indent=1, default=plain), "utf-8")
+        unfinished.write_text('{"cells": {\n' + ",\n".join(lines) + "\n}}\n", "utf-8")
         os.replace(unfinished, self.path)
 
     def done(self, wanted: Sequence[Settings]) -> Done:
@@ -124,9 +139,13 @@ def plain(value: Any) -> Any:
     raise TypeError(f"A cell holds a {type(value).__name__}, which JSON has no form for.")
 
 
+@cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that matter."""
-    found = {"rejoint": rejoint.__version__, "python": platform.python_version()}
+    """Versions of Python and of the packages that matter, the commit and the date."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    found = {"rejoint": rejoint.__version__, "commit": commit or "unknown"}
+    found |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = version(name)

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paper.framework.cells import Done, Settings, Store, Work, processors, run_cells
-from paper.framework.parts import Section
+from paper.framework.parts import Glance, Section
 from paper.framework.rendering import markdown
 
 RESULTS = Path("paper/results")
@@ -38,8 +38,8 @@ class Expected(NamedTuple):
         return f"{sign} {self.name}: {self.value:.4g} in {bounds} ({self.why})"
 
 
-def nothing(done: Done) -> Iterable[Expected]:
-    """No expectations."""
+def nothing(done: Done) -> Iterable[Any]:
+    """No expectations, nothing for the first page."""
     return ()
 
 
@@ -49,7 +49,8 @@ class Experiment:
 
     ``cells(fast)`` lists the settings, ``work(**settings)`` works one out (a function at the top of
     its module, since it runs in another process), ``section(done, folder)`` shows them (figures go
-    to the folder), and ``expected(done)`` says what the fast run must reach.
+    to the folder), ``expected(done)`` says what the fast run must reach, and ``glances(done)``
+    are its lines on the first page.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Experiment:
     work: Work
     section: Callable[[Done, Path], Section]
     expected: Callable[[Done], Iterable[Expected]] = nothing
+    glances: Callable[[Done], Iterable[Glance]] = nothing
 
     def store(self, results: Path, fast: bool) -> Store:
         """Where the cells are kept."""
@@ -67,9 +69,16 @@ class Experiment:
         """The cells that are there; nothing is run."""
         return self.store(results, fast).done(self.cells(fast))
 
-    def run(self, results: Path = RESULTS, fast: bool = False, jobs: int | None = None) -> Done:
-        """Work out what lacks, and return all."""
+    def run(
+        self,
+        results: Path = RESULTS,
+        fast: bool = False,
+        jobs: int | None = None,
+        again: Sequence[str] = (),
+    ) -> Done:
+        """Work out what lacks, and the cells whose settings hold all of ``again``; return all."""
         store, wanted = self.store(results, fast), self.cells(fast)
+        store.drop(again)
         run_cells(self.name, store, self.work, wanted, jobs or processors())
         return store.done(wanted)
 
@@ -80,12 +89,19 @@ class Experiment:
         parser.add_argument("--jobs", type=int, help="processes; one a processor by default")
         parser.add_argument("--results", type=Path, default=RESULTS, help="where cells are kept")
         parser.add_argument("--show", action="store_true", help="run nothing, show what is there")
+        parser.add_argument(
+            "--again",
+            nargs="+",
+            default=(),
+            metavar="NAME=VALUE",
+            help="run the cells of these settings anew, such as method=JointClassifier",
+        )
         options = parser.parse_args()
         try:
             if options.show:
                 done = self.done(options.results, options.fast)
             else:
-                done = self.run(options.results, options.fast, options.jobs)
+                done = self.run(options.results, options.fast, options.jobs, options.again)
         except Unavailable as reason:
             sys.exit(f"{self.name}: {reason}")
         except KeyboardInterrupt:

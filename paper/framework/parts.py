@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,16 @@ class Section:
 
     title: str
     parts: Sequence[Text | Table | Figure]
+
+
+class Glance(NamedTuple):
+    """A line of the first page: how many printed numbers came out as printed, lower and higher."""
+
+    what: str
+    as_printed: int
+    lower: int
+    higher: int
+    why: str
 
 
 def save_figure(figure: Any, folder: Path, name: str, caption: str) -> Figure:

@@ -1,12 +1,13 @@
 """One conclusion of the paper's text."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from paper.framework import Done
 
 Found = Mapping[str, Done]
 Verdict = tuple[str, str]
+CONFIRMED, IN_PART, NOT_CONFIRMED = "confirmed", "in part", "not confirmed"
 
 
 class Conclusion(NamedTuple):
@@ -17,6 +18,11 @@ class Conclusion(NamedTuple):
     judge: Callable[[Found], Verdict]
 
 
-def confirmed(holds: bool, why: str) -> Verdict:
-    """A verdict that a number decides."""
-    return "confirmed" if holds else "not confirmed", why
+def decide(holds: Iterable[bool], why: str) -> Verdict:
+    """Return the verdict that follows from the parts of a claim: all hold, some do, or none."""
+    parts = [bool(part) for part in holds]
+    if not parts:
+        raise ValueError("A claim has no parts yet.")
+    if all(parts):
+        return CONFIRMED, why
+    return (IN_PART if any(parts) else NOT_CONFIRMED), why

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from paper import table5
+from paper import table5, table7
 from paper.framework import Done
 from paper.printed import MOVIES, ORDERS, SETS
-from paper.verdicts.conclusion import Conclusion, Found, Verdict
+from paper.verdicts.conclusion import Conclusion, Found, Verdict, decide
 
 PAIRS, TRIPLES, QUADRUPLES = (f"CP ({name})" for name in ORDERS.values())
 BINARY, MULTICLASS = SETS[:5], SETS[5:]
@@ -33,22 +33,20 @@ def off_ratings(done: Done) -> Mean:
     """Mean RMSE by set and method, as in Table VII; NaN where there is none."""
 
     def mean(dataset: str, method: str) -> float:
-        values = done.where(dataset=dataset, method=method).values("rmse")
+        values = table7.whole(done).where(dataset=dataset, method=method).values("rmse")
         return float(values.mean()) if len(values) else np.nan
 
     return mean
 
 
-def on_most(rows: dict[str, tuple[bool, str]], words: str) -> Verdict:
-    """Confirmed if it holds on all sets, refined if on most, else not; the rest in numbers."""
+def on_sets(rows: dict[str, tuple[bool, str]], words: str) -> Verdict:
+    """Judge a claim on each set; the sets where it does not hold are named with their numbers."""
     if not rows:
         raise ValueError("No set has all the methods yet.")
     elsewhere = [f"{name} ({numbers})" for name, (held, numbers) in rows.items() if not held]
-    held = len(rows) - len(elsewhere)
-    verdict = "refined" if held > len(elsewhere) else "not confirmed"
     tail = f"; not on {', '.join(elsewhere)}" if elsewhere else ""
-    words = f"{words}: {held} of {len(rows)} sets{tail}"
-    return verdict if elsewhere else "confirmed", words
+    words = f"{words}: {len(rows) - len(elsewhere)} of {len(rows)} sets{tail}"
+    return decide([held for held, _ in rows.values()], words)
 
 
 def against(a: float, b: float) -> str:
@@ -61,7 +59,7 @@ def beats_naive_bayes(found: Found) -> Verdict:
     error = wrong_labels(found["table5"])
     both = {s: (error(s, QUADRUPLES), error(s, "Naive Bayes")) for s in SETS}
     rows = {s: (a < b, against(a, b)) for s, (a, b) in both.items() if np.isfinite(a + b)}
-    return on_most(rows, "Table V: quadruples have fewer errors than naive Bayes")
+    return on_sets(rows, "Table V: quadruples have fewer errors than naive Bayes")
 
 
 def order_helps(found: Found) -> Verdict:
@@ -73,7 +71,7 @@ def order_helps(found: Found) -> Verdict:
         for s, e in errors.items()
         if np.isfinite(sum(e))
     }
-    return on_most(rows, "Table V: quadruples have the fewest errors of the three orders")
+    return on_sets(rows, "Table V: quadruples have the fewest errors of the three orders")
 
 
 def against_machines(found: Found) -> Verdict:
@@ -88,7 +86,7 @@ def against_machines(found: Found) -> Verdict:
             spread = table5.errors(done, QUADRUPLES, name).std()
             rows[name] = ours <= theirs + max(spread, EVEN), against(ours, theirs)
     words = "Table V, two classes: quadruples below the better machine, or within one deviation"
-    return on_most(rows, words)
+    return on_sets(rows, words)
 
 
 def many_classes(found: Found) -> Verdict:
@@ -97,7 +95,7 @@ def many_classes(found: Found) -> Verdict:
     both = {s: (error(s, QUADRUPLES), error(s, "SVM (RBF)")) for s in MULTICLASS}
     rows = {s: (a > b, against(a, b)) for s, (a, b) in both.items() if np.isfinite(a + b)}
     words = "Table V, several classes: the RBF machine has fewer errors than quadruples"
-    verdict, why = on_most(rows, words)
+    verdict, why = on_sets(rows, words)
     ours = {s: error(s, "JointClassifier") for s in MULTICLASS}
     if all(np.isfinite(list(ours.values()))):
         shown = ", ".join(against(ours[s], both[s][1]) for s in MULTICLASS)
@@ -110,7 +108,7 @@ def lower(found: Found, ours: Sequence[str], theirs: Sequence[str], words: str) 
     error = off_ratings(found["table7"])
     both = {name: [min(error(name, m) for m in rows) for rows in (ours, theirs)] for name in MOVIES}
     rows = {s: (a < b, against(a, b)) for s, (a, b) in both.items() if np.isfinite(a + b)}
-    return on_most(rows, f"Table VII: {words}")
+    return on_sets(rows, f"Table VII: {words}")
 
 
 def beats_averages(found: Found) -> Verdict:
@@ -122,7 +120,8 @@ def beats_factorization(found: Found) -> Verdict:
     """Against biased matrix factorization."""
     words = "triples or quadruples have lower RMSE than biased matrix factorization"
     verdict, why = lower(found, (TRIPLES, QUADRUPLES), ("BMF",), words)
-    ours = lower(found, ("JointRecommender",), ("BMF",), "our default, from the ratings, has")[1]
+    traits = "`JointRecommender`, traits of users and movies learned from the ratings, has"
+    ours = lower(found, ("JointRecommender",), ("BMF",), traits)[1]
     return verdict, f"{why}. {ours}"
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from paper import baselines, coupled
-from paper.beside import Entry, short, tally
+from paper.beside import HIGHER, LOWER, Entry, higher, tally
+from paper.framework.cells import Cell, Store
 from paper.labels import label_shares
 from paper.ratings import foreseen
 
@@ -55,14 +56,30 @@ def test_baselines_in_every_encoding():
     assert baselines.errors("Naive Bayes", codes, labels, [3, 3], parts) == {"codes": 0}
 
 
-def test_two_printed_deviations_or_better():
-    near, far = Entry(np.array([0.13, 0.15]), (0.1, 0.02)), Entry(np.array([0.2]), (0.1, 0.02))
-    better, alone = Entry(np.array([0.01]), (0.1, 0.02)), Entry(np.array([0.5]))
-    rows = {"a": {"x": near, "y": far}, "b": {"x": better, "y": alone}}
-    assert tally(rows) == (2, 3)
-    assert [(method, name) for method, name, _ in short(rows)] == [("a", "y")]
-    assert "*" in str(far)
-    assert "*" not in str(near)
+def test_means_are_compared_by_the_standard_error_of_their_difference():
+    runs = np.linspace(
+        -0.02, 0.02, 10
+    )  # standard deviation .0135: two means differ by .011 or less
+    near, above = Entry(0.105 + runs, (0.1, 0.01)), Entry(0.12 + runs, (0.1, 0.01))
+    below, alone = Entry(0.08 + runs, (0.1, 0.01)), Entry(0.5 + runs)
+    assert [e.verdict for e in (near, above, below, alone)] == ["as printed", HIGHER, LOWER, ""]
+    rows = {"a": {"x": near, "y": above}, "b": {"x": below, "y": alone}}
+    assert tally(rows) == {"as printed": 1, HIGHER: 1, LOWER: 1}
+    assert tally(rows, ["b"]) == {LOWER: 1}
+    assert higher(rows, ["a", "b"]) == "y: a"
+    assert "▲" in str(above)
+    assert "▼" in str(below)
+    assert "▲" not in str(near)
+
+
+def test_rows_of_a_setting_are_run_again(tmp_path):
+    store = Store(tmp_path / "cells.json")
+    for method, split in (("A", 0), ("A", 1), ("B", 0)):
+        store.keep(Cell({"method": method, "split": split}, {"error": 0.1}, 0.0, {}))
+    store.drop(["method=A"])
+    assert list(store.cells) == ["method=B|split=0"]
+    store.drop([])
+    assert list(store.cells) == ["method=B|split=0"]
 
 
 def test_losses_of_pairs_tell_three_classes_apart():
