@@ -14,7 +14,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.records import find_domain
 
 ROWS = [
     {"smoke": "yes", "age": 40, "height": 1.5},
@@ -230,7 +229,7 @@ def test_identifiers_are_left_out_in_chunks_too(tmp_path):
     for read in (lambda: rj.read(path), lambda: next(rj.read_chunks(path, 10))):
         with pytest.warns(rj.Remark, match="left out: 'id' "):
             assert read().names == ("a",)
-    assert find_domain(path, without=["id"]).names == ("a",)
+    assert rj.scan(path, without=["id"]).names == ("a",)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -15,7 +16,6 @@ from rejoint.domain.columns import Numbers
 from rejoint.domain.labels import MOST_CONTENTS, bins_of_edges, values_within
 from rejoint.records import infer
 from rejoint.records.infer import ColumnRule
-from rejoint.records.read import find_domain
 
 # --- what a column is ---------------------------------------------------------------------------
 
@@ -142,7 +142,6 @@ def test_every_door_gives_the_same_domain(tmp_path_factory, data, bins):
     some = ["t", "c0"]
     doors = {
         "read": lambda: rj.read(path, **how).domain,
-        "find_domain": lambda: find_domain(path, **how),
         "scan": lambda: rj.scan(path, size=7, **how).domain,
         "chunks": lambda: next(rj.read_chunks(path, size=7, **how)).domain,
         "frames": lambda: rj.scan(lambda: iter([data[:9], data[9:]]), **how).domain,
@@ -240,7 +239,7 @@ def test_quantiles_are_those_of_the_data(values, q):
 def test_identifiers_beyond_what_is_kept(tmp_path, monkeypatch):
     """More distinct numbers than a summary keeps: their range and number decide."""
     monkeypatch.setattr(infer, "MOST_DISTINCT", 300)
-    monkeypatch.setattr(rj.records.discover, "CHUNK", 500)
+    monkeypatch.setattr(sys.modules["rejoint.records.read"], "rows_of_part", lambda _: 500)
     rng = np.random.default_rng(0)
     data = pd.DataFrame({"row": rng.permutation(2000), "pay": rng.integers(0, 10**9, 2000)})
     data["user_id"] = data["pay"]

@@ -7,9 +7,9 @@ import pytest
 
 import rejoint as rj
 from rejoint.records import formats as row_groups
-from rejoint.records.discover import FileOptions, file_frames
 from rejoint.records.files import Source
 from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
+from rejoint.records.read import FileOptions, file_frames
 
 pytest.importorskip("pyarrow")
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import warnings
 
 import numpy as np
@@ -184,7 +185,7 @@ def test_more_distinct_numbers_than_are_kept(tmp_path, monkeypatch):
     values = rng.normal(size=20_000)
     (tmp_path / "a.csv").write_text("a\n" + "\n".join(map(repr, values.tolist())) + "\n")
     pq.write_table(pa.table({"a": values}), tmp_path / "a.parquet")
-    monkeypatch.setattr(rj.records.discover, "CHUNK", 5000)
+    monkeypatch.setattr(sys.modules["rejoint.records.read"], "rows_of_part", lambda _: 5000)
     for name in ("a.csv", "a.parquet"):
         with pytest.warns(rj.Remark, match="quantile bins"):
             scan = rj.scan(tmp_path / name, size=5000)

@@ -36,7 +36,7 @@ NOUNS = {"sampling", "raking", "smoothing", "unfolding"}
 BUDGETS = {
     "marginals": (2_900, 3_910),
     "factorization": (3_500, 3_791),
-    "records domain": (3_000, 4_235),
+    "records domain": (3_000, 4_130),
     "cli": (1_900, 2_800),
     "estimation rank": (2_700, 3_630),
     "pmf model queries": (3_200, 4_372),

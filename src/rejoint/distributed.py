@@ -23,24 +23,23 @@ from rejoint.arrays import Codes, Keys
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
-from rejoint.records.discover import (
-    CHUNK,
-    FileOptions,
-    encode_part,
-    file_frames,
-    find_domain_of_summaries,
-    find_empty_levels,
-    sample_parts,
-    split_options,
-    summarize_file,
-    summarize_frames,
-)
 from rejoint.records.empty_cells import MOST_ROWS, sample_rows
 from rejoint.records.encode import Discovered, Unmatched
 from rejoint.records.files import Source
 from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 from rejoint.records.frames import Frame, take_apart
-from rejoint.records.read import files_of
+from rejoint.records.read import (
+    FileOptions,
+    block_size,
+    encode_part,
+    file_frames,
+    files_of,
+    find_domain_of_summaries,
+    find_empty_levels,
+    sample_parts,
+    split_scan_options,
+    summarize_frames,
+)
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, Report, Scan, describe_progress
 from rejoint.records.survey_design import DesignSums, SurveyDesign, WeightArguments
@@ -187,10 +186,10 @@ def scan(
     client = _client(client)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     weights.check_named("A scan")
-    how, rest, declarations = split_options(options | {"domain": domain})
+    how, handle_unknown, declarations = split_scan_options(options, domain)
     partitions, stamp, name = _partitions(client, data, how)
-    if rest["domain"] is not None:
-        rest |= declarations
+    if domain is not None:
+        discovered = Discovered(domain)
     else:
         seen = _computed(client, _see, partitions, weights)
         first = find_domain_of_summaries(client.gather(seen), name, declarations)
@@ -202,13 +201,13 @@ def scan(
             )
             return codes
 
-        rest |= find_empty_levels(first, sampled, declarations).options
-    found: Domain = rest["domain"]
-    parts = tuple(_computed(client, _encode, partitions, weights, rest))
+        discovered = find_empty_levels(first, sampled, declarations)
+    found = discovered.domain
+    parts = tuple(_computed(client, _encode, partitions, weights, discovered))
     unmatched = Unmatched()
     for mine in client.gather([client.submit(_unmatched, p, retries=RETRIES) for p in parts]):
         unmatched.add(mine)
-    unmatched.report(found, rest.get("handle_unknown", "missing"))
+    unmatched.report(found, handle_unknown)
     rows = unmatched.rows
     design = None
     if weights.is_survey:
@@ -343,14 +342,13 @@ def _computed(client: Any, function: Callable[..., Any], partitions: list[Any], 
 
 
 def _see(partition: Any, weights: WeightArguments) -> Any:
-    if isinstance(partition, _File):
-        return summarize_file(partition.source, partition.how, weights)
-    return summarize_frames(iter([take_apart(_plain(partition))]), weights)
+    return summarize_frames(_frames(partition, weights), weights)
 
 
 def _frames(partition: Any, weights: WeightArguments) -> Iterator[Frame]:
     if isinstance(partition, _File):
-        return file_frames(partition.source, partition.how, CHUNK, weights)
+        source, how = partition.source, partition.how
+        return file_frames(source, how, block_size(source, how), weights)
     return iter([take_apart(_plain(partition))])
 
 
@@ -361,8 +359,8 @@ def _sample(partition: Any, weights: WeightArguments, first: Discovered, most: i
     return sample_rows(np.concatenate([none, *parts]), most)
 
 
-def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> EncodedPartition:
-    domain = rest["domain"]
+def _encode(partition: Any, weights: WeightArguments, discovered: Discovered) -> EncodedPartition:
+    domain = discovered.domain
     frames = _frames(partition, weights)
     unmatched, sums = Unmatched(), DesignSums(domain.shape)
     width = code_dtype(max(domain.shape))
@@ -371,7 +369,7 @@ def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> E
     for frame in frames:
         if not frame.rows:
             continue
-        part, rows = encode_part(frame, rest, weights, unmatched)
+        part, rows = encode_part(frame, discovered, weights, unmatched)
         codes.append(part.codes.astype(width))
         mass.append(rows.raw)
         if weights.is_survey:

@@ -19,11 +19,10 @@ from rejoint.marginals.read.table_files import TableFiles, read_files
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.delimited import numbers_of
-from rejoint.records.discover import MISSING
 from rejoint.records.files import read_stdin
 from rejoint.records.formats import BUILT_IN, READERS
 from rejoint.records.frames import Frame
-from rejoint.records.read import read, read_chunks, read_frame, scan
+from rejoint.records.read import MISSING, read, read_chunks, read_frame, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments

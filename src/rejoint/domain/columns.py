@@ -44,15 +44,6 @@ class Coded:
         """Return the place of the label of each cell; -1 where it is missing."""
         return np.array([*places, -1], dtype=np.int32)[self.codes]
 
-    def take(self, rows: NDArray[np.intp]) -> "Coded":
-        """Return some rows; labels that are not declared and not in them are left out."""
-        column = replace(self, codes=self.codes[rows])
-        if self.declared:
-            return column
-        used = np.bincount(column.codes + 1, minlength=len(self.labels) + 1)[1:] > 0
-        labels = tuple(label for label, is_used in zip(self.labels, used, strict=True) if is_used)
-        return replace(column, labels=labels, codes=column.mapped(np.cumsum(used) - 1))
-
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -77,10 +68,6 @@ class Numbers:
         """Return the values that are there."""
         return self.values if self.missing is None else self.values[~self.missing]
 
-    def take(self, rows: NDArray[np.intp]) -> "Numbers":
-        """Return some rows."""
-        return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
-
     def floats(self) -> NDArray[np.float64]:
         """Return the values as float64, NaN where missing."""
         values = self.values.astype(np.float64)
@@ -90,9 +77,20 @@ class Numbers:
 
     def coded(self) -> Coded:
         """Return codes into the distinct values in order."""
-        values, codes = np.unique(self.values, return_inverse=True)
+        values, codes = distinct_numbers(self.values)
         codes = codes if self.missing is None else np.where(self.missing, -1, codes)
         return Coded(tuple(values.tolist()), codes)
+
+
+def distinct_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return distinct numbers in order, and the place of each value among them."""
+    low = int(values.min()) if values.dtype == np.int64 and len(values) else 0
+    if not len(values) or values.dtype != np.int64 or int(values.max()) - low > len(values) + 1000:
+        return np.unique(values, return_inverse=True)
+    shifted = values - low  # marking them in a table is cheaper than sorting
+    is_there = np.bincount(shifted) > 0
+    distinct = np.flatnonzero(is_there) + low
+    return distinct, shifted if is_there.all() else (np.cumsum(is_there) - 1)[shifted]
 
 
 Column = Coded | Numbers
@@ -151,7 +149,7 @@ def column_of_array(
     kind = array.dtype.kind
     if kind in "iu":
         is_large = kind == "u" and array.size and array.max() > np.iinfo(np.int64).max
-        return Numbers(array if is_large else array.astype(np.int64, copy=False), missing)
+        return Numbers(array if is_large else np.ascontiguousarray(array, np.int64), missing)
     if kind == "f":
         return _of_floats(array, missing)
     if kind in "OUTS":
@@ -171,8 +169,7 @@ def column_of_array(
 
 
 def _of_floats(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> Numbers:
-    if array.dtype.itemsize > 8:
-        array = array.astype(np.float64)
+    array = np.ascontiguousarray(array, np.float64 if array.dtype.itemsize > 8 else None)
     nan = np.isnan(array)
     empty = nan if missing is None else nan | missing
     if empty.any():

@@ -13,6 +13,7 @@ from rejoint.domain.columns import (
     Column,
     Numbers,
     column_of_distinct,
+    distinct_numbers,
     numbers_if_all,
     numbers_of,
     read_column,
@@ -30,13 +31,9 @@ from rejoint.domain.labels import (
     is_number,
     label_array,
     native,
-    place_among,
 )
 from rejoint.messages import remark
 from rejoint.text import MOST_TEXT, check_text, cite, nearest, plural, show
-
-_SPAN = 1 << 20  # smaller integers are looked up in a table
-
 
 #: Labels that are no level, of many parts, that are kept for a message.
 MOST_UNKNOWN = 10_000
@@ -135,46 +132,18 @@ def code_of(levels: tuple[Level, ...], codes: Mapping[Level, int], label: Level)
     return next((i for i, x in enumerate(levels) if isinstance(x, Bin) and label in x), -2)
 
 
-def _codes_of_numbers(codes: Mapping[Level, int], column: Numbers) -> Codes:
+def _codes_of_numbers(levels: Mapping[Level, int], column: Numbers) -> Codes:
     """Return the code of each number, -2 where it is no level."""
-    values = column.values
-    pairs = [(_as_value(level, values.dtype), code) for level, code in codes.items()]
-    pairs = sorted((target, code) for target, code in pairs if target is not None)
-    if not pairs or not len(values):
-        result: Codes = np.full(len(values), -2, dtype=np.int32)
-    else:
-        targets = np.array([target for target, _ in pairs], dtype=values.dtype)
-        places = np.array([code for _, code in pairs], dtype=np.int32)
-        low, high = targets[0].item(), targets[-1].item()
-        if values.dtype == np.int64 and -_SPAN < low <= high < _SPAN:
-            # Two extra entries at the ends catch everything outside.
-            table = np.full(high - low + 3, -2, dtype=np.int32)
-            table[targets - low + 1] = places
-            result = table[np.clip(values, low - 1, high + 1) - (low - 1)]
-        else:
-            at = place_among(targets, values)
-            result = np.where((at >= 0) & (targets[at] == values), places[at], -2)
-    if column.missing is not None:
-        result[column.missing] = -1
-    return result
-
-
-def _as_value(level: Level, dtype: np.dtype[Any]) -> int | float | None:
-    """Return a level as a value that a column of this dtype can hold, None if it cannot."""
-    if not isinstance(level, (int, float)):
-        return None
-    if dtype.kind == "f":
-        # A narrow float stands for every number that rounds to it: 0.1 is float32's 0.1.
-        try:
-            with np.errstate(over="ignore"):
-                near = float(dtype.type(level))
-        except OverflowError:
-            return None
-        return near if near == level or (dtype.itemsize < 8 and np.isfinite(near)) else None
-    if isinstance(level, float) and not level.is_integer():
-        return None  # infinities too
-    bounds = np.iinfo(dtype)
-    return int(level) if bounds.min <= level <= bounds.max else None
+    distinct, places = distinct_numbers(column.values)
+    if distinct.dtype.itemsize < 8:  # a narrow float stands for every number that rounds to it
+        kind, most = distinct.dtype.type, float(np.finfo(distinct.dtype).max)
+        levels = {
+            float(kind(x)): k
+            for x, k in levels.items()
+            if isinstance(x, int | float) and abs(x) <= most
+        }
+    codes = np.array([levels.get(x, -2) for x in distinct.tolist()], dtype=np.int32)[places]
+    return codes if column.missing is None else np.where(column.missing, -1, codes)
 
 
 def _unknown(column: Column, strange: NDArray[np.bool_]) -> Unknown:

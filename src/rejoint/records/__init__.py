@@ -12,15 +12,13 @@ encode     the codes of a table
 files      Source: files and standard input, unpacked
 delimited  delimited text into columns, by pyarrow where it is installed
 formats    Parquet, Arrow, JSON lines, queries, and formats that users add
-discover   variables and levels of files, without their rows
 read       read, read_chunks, scan: files, folders, queries and streams as records
 """
 
-from rejoint.records.discover import MISSING
 from rejoint.records.formats import add_format
 from rejoint.records.frames import Backend
 from rejoint.records.infer import ColumnRule
-from rejoint.records.read import find_domain, read, read_chunks, scan
+from rejoint.records.read import MISSING, read, read_chunks, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords
@@ -35,7 +33,6 @@ __all__ = [
     "SparseRecords",
     "SurveyDesign",
     "add_format",
-    "find_domain",
     "read",
     "read_chunks",
     "scan",

@@ -14,7 +14,7 @@ from rejoint.arrays import FloatArray
 from rejoint.domain.columns import Codes
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import EmptyCells, code_dtype
-from rejoint.messages import Argument, Message, remark
+from rejoint.messages import Message, remark
 from rejoint.records.infer import ColumnRule, Declarations
 from rejoint.text import cite, plural
 
@@ -40,8 +40,7 @@ def fill_empty(domain: Domain, codes: Codes) -> Codes:
         dtype = np.promote_types(codes.dtype, code_dtype(len(domain[n])))
         codes = codes.astype(dtype, copy=False)
         codes[fills, n] = len(domain[n]) - 1
-    codes[codes < -1] = -1
-    return codes
+    return np.maximum(codes, -1, out=codes)
 
 
 def _parents_first(domain: Domain) -> dict[int, EmptyCells]:
@@ -64,11 +63,10 @@ def add_missing_levels(domain: Domain, names: Iterable[str]) -> Domain:
 
 
 def add_not_applicable(domain: Domain, codes: Codes, declarations: Declarations) -> Domain:
-    """Return the domain with a level for cells that do not apply; remark on it once."""
+    """Return the domain with a level for cells that do not apply in some rows; remark on it."""
     wanted = declarations.not_applicable
     if wanted is False:
         return domain
-    codes = sample_rows(codes)
     names = None if wanted == "auto" else list(wanted)
     rules = find_rules(domain, codes, declarations.rule, names)
     if rules and names is None:
@@ -104,7 +102,7 @@ def _report(rules: Mapping[str, EmptyCells]) -> None:
         "Empty cells are the level 'does not apply' where another column says so: {columns}. "
         "{off} leaves them unknown, {named} names the columns."
     )
-    off, named = (Argument("not_applicable", use) for use in (False, [next(iter(rules))]))
+    off, named = "not_applicable=False", f"not_applicable=[{cite(next(iter(rules)))}]"
     remark(Message(text, columns="; ".join(listed[:6]) + more, off=off, named=named))
 
 

@@ -7,67 +7,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Codes, Column, read_column
+from rejoint.domain.columns import Codes, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
 from rejoint.domain.variable import (
     HandleUnknown,
     Unknown,
     Variable,
-    check_handle_unknown,
     code_dtype,
     encode_column,
     unknown_error,
     unknown_text,
 )
-from rejoint.messages import Argument, Message, PythonOnly, join_messages, remark
-from rejoint.records.empty_cells import add_missing_levels, add_not_applicable, fill_empty
+from rejoint.messages import Message, remark
+from rejoint.records.empty_cells import (
+    add_missing_levels,
+    add_not_applicable,
+    fill_empty,
+    sample_rows,
+)
 from rejoint.records.frames import Frame
 from rejoint.records.infer import REASONS, ColumnSummary, Declarations, LeftOut
 from rejoint.text import cite, nearest, plural, show
-
-#: Cells of a block that fits the cache.
-BLOCK = 1 << 17
-
-
-def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
-    """Return the codes of an array of numbers; None where its columns must be read singly.
-
-    NaN is missing. Columns are read singly where levels are not consecutive integers, a number is
-    not a level, or a column has no variable. A million rows are read several times as fast as
-    columns that are looked up one by one.
-    """
-    whole = matrix.dtype.kind in "iu"
-    if not (whole or matrix.dtype in (np.float32, np.float64)) or not matrix.size:
-        return None
-    if matrix.shape[1] != len(domain) or not all(map(has_consecutive_levels, domain)):
-        return None
-    lows = np.array([variable.levels[0] for variable in domain], dtype=np.int64)
-    codes: Codes = np.empty(matrix.shape, dtype=code_dtype(max(domain.shape)))
-    rows = max(1, BLOCK // len(domain))
-    for start in range(0, len(matrix), rows):
-        block, out = matrix[start : start + rows], codes[start : start + rows]
-        cells = block.astype(np.int64, copy=False) - lows if whole else block - lows
-        known = (cells >= 0) & (cells < domain.shape)
-        if not whole:
-            empty = np.isnan(cells)
-            cells, known = np.where(empty, -1.0, cells), known | empty
-        if not known.all():
-            return None
-        out[:] = cells
-        if not whole and not (out == cells).all():
-            return None
-    return codes
-
-
-def has_consecutive_levels(variable: Variable) -> bool:
-    """Return whether levels are consecutive integers, far from overflow."""
-    first = variable.levels[0]
-    return (
-        type(first) is int
-        and abs(first) < 2**53
-        and all(type(x) is int and x - first == k for k, x in enumerate(variable.levels))
-    )
-
 
 _MOST_LISTED = 5  # variables that a remark lists
 _MOST_HINTS = 3  # columns left out for which a remark suggests a name
@@ -99,114 +59,89 @@ class Unmatched:
         for name, unknown in part.labels.items():
             moved = unknown._replace(row=self.rows + unknown.row)
             self.labels[name] = self.labels[name].joined(moved) if name in self.labels else moved
-        for name, hint in part.columns.items():
-            self.columns.setdefault(name, hint)
+        self.columns = part.columns | self.columns
         self.rows += part.rows
 
-    def report_columns(self) -> None:
-        """Remark once on all columns that are left out."""
+    def report(self, domain: Domain, handle_unknown: HandleUnknown) -> None:
+        """Remark on columns and labels, or raise for labels."""
         if self.columns:
             hints = "".join(list(self.columns.values())[:_MOST_HINTS])
             left_out = show(list(self.columns))
             remark(f"Ignored columns, which are not in the domain: {left_out}.{hints}")
-
-    def report(self, domain: Domain, handle_unknown: HandleUnknown) -> None:
-        """Remark on columns and labels, or raise for labels."""
-        self.report_columns()
-        # In the order of the domain, as variables are of a table that is read at once.
-        labels = {name: self.labels[name] for name in domain.names if name in self.labels}
-        report_unknown(domain, labels, handle_unknown)
+        report_unknown(domain, self.labels, handle_unknown)
 
 
-def read_table(
+def infer_table(
     frame: Frame,
-    domain: Domain | None,
     declarations: Declarations,
     weights: tuple[Floats | None, Floats | None],
     handle_unknown: HandleUnknown,
-    matrix: NDArray[Any] | None = None,
-    unmatched: Unmatched | None = None,
 ) -> tuple[Domain, Codes]:
-    """Encode a table in a domain, or in the one that its columns and the declarations define.
+    """Return the domain that the columns of a table and the declarations define, and the codes.
 
-    `weights` has the weight of each row in the population, and its copies. `matrix` is the table
-    where it is an array of two axes, most of which can be read at once. What
-    the domain does not have is added to `unmatched`, or reported where there is none.
+    `weights` has the weight of each row in the population, and its copies.
     """
-    check_handle_unknown(handle_unknown)
-    if matrix is not None and domain is not None:
-        quick = codes_of_matrix(matrix, domain)
-        if quick is not None:
-            return domain, quick
-    here = Unmatched(frame.rows)
-    if domain is not None:
-        plan = [*zip(domain.names, _matched(frame, domain, here), strict=True)]
-    else:
-        if frame.names is None and declarations.not_applicable == "auto":
-            declarations = declarations._replace(not_applicable=False)  # x1 says nothing
-        plan = [*zip(_check_frame(frame, declarations), frame.columns, strict=True)]
-    if unmatched is None:
-        here.report_columns()
+    _check_frame(frame, declarations)
+    if frame.names is None and declarations.not_applicable == "auto":
+        declarations = declarations._replace(not_applicable=False)  # x1 says nothing
     columns: dict[str, Variable | LeftOut] = {}
-    encoded: list[Codes] = []
-    for name, raw in plan:
-        column: Column | None
-        if domain is not None:
-            variable: Variable | LeftOut = domain[name]
-            column = None if raw is None else read_column(raw, name)
-        else:
-            summary = ColumnSummary(name, has_name=frame.names is not None, most=np.inf)
-            column = summary.read(raw, *weights)
-            variable = summary.variable(declarations.of(name), declarations.rule)
+    encoded: list[Codes | None] = []
+    strange: dict[str, Unknown] = {}
+    for name, raw in zip(frame.all_names, frame.columns, strict=True):
+        summary = ColumnSummary(name, has_name=frame.names is not None, most=np.inf)
+        column = summary.read(raw, *weights)
+        variable = summary.variable(declarations.of(name), declarations.rule)
         columns[name] = variable
-        if column is None and domain is not None:
-            encoded.append(np.full(frame.rows, -1, dtype=np.int8))
-        elif column is not None and isinstance(variable, Variable):
+        if column is not None and isinstance(variable, Variable):
             codes, unknown = encode_column(variable, column, unknown_code=-2)
             encoded.append(codes)
             if unknown is not None:
-                here.labels[name] = unknown
-    inferred = _conclude(columns, declarations) if domain is None else domain
-    kind = code_dtype(max(inferred.shape, default=1))
-    table: Codes = np.empty((frame.rows, len(encoded)), dtype=kind)
-    for n, codes in enumerate(encoded):
-        table[:, n] = codes
-    if domain is None:
-        inferred = add_missing_levels(inferred, declarations.missing_level)
-        filled = fill_empty(inferred, table.copy())
-        inferred = add_not_applicable(inferred, filled, declarations)
-    table = fill_empty(inferred, table)
-    if unmatched is None:
-        report_unknown(inferred, here.labels, handle_unknown)
-    else:
-        unmatched.add(here)
-    return inferred, table
+                strange[name] = unknown
+    domain = add_missing_levels(_conclude(columns, declarations), declarations.missing_level)
+    table = _join(encoded, frame.rows, domain)
+    domain = add_not_applicable(domain, fill_empty(domain, sample_rows(table).copy()), declarations)
+    table = fill_empty(domain, table)
+    report_unknown(domain, strange, handle_unknown)
+    return domain, table
 
 
-def _check_frame(frame: Frame, declarations: Declarations) -> tuple[str, ...]:
-    """Return the names of the columns, after a check of names and size."""
+def encode_table(frame: Frame, domain: Domain, unmatched: Unmatched) -> Codes:
+    """Return the codes of a table in a domain; add what the domain does not have to `unmatched`."""
+    part = Unmatched(frame.rows)
+    encoded: list[Codes | None] = []
+    for variable, raw in zip(domain, _matched(frame, domain, part), strict=True):
+        if raw is None:
+            encoded.append(None)
+            continue
+        column = read_column(raw, variable.name)
+        codes, unknown = encode_column(variable, column, unknown_code=-2)
+        encoded.append(codes)
+        if unknown is not None:
+            part.labels[variable.name] = unknown
+    unmatched.add(part)
+    return fill_empty(domain, _join(encoded, frame.rows, domain))
+
+
+def _join(columns: list[Codes | None], rows: int, domain: Domain) -> Codes:
+    """Return columns of codes as a table; those of None are missing."""
+    table: Codes = np.empty((rows, len(columns)), dtype=code_dtype(max(domain.shape, default=1)))
+    for n, codes in enumerate(columns):
+        table[:, n] = -1 if codes is None else codes
+    return table
+
+
+def _check_frame(frame: Frame, declarations: Declarations) -> None:
+    """Check the size of a table and the names of its columns."""
     if not frame.columns:
         none = "columns" if frame.rows else "rows and no columns"
         raise ValueError(f"The data has no {none}: there is nothing to learn from.")
     if not frame.rows:
-        names = show(frame.all_names)
-        text = f"The data has no rows (its columns are {names}): levels cannot be seen"
-        advice = PythonOnly("; give a domain to encode an empty table")
-        raise ValueError(join_messages([text, advice, "."], ""))
+        raise ValueError(
+            f"The data has no rows (its columns are {show(frame.all_names)}): levels cannot be "
+            "seen; give a domain to encode an empty table."
+        )
     refuse_duplicates(frame.all_names)
     declarations.check(frame.all_names)
-    return frame.all_names
-
-
-def summarize(
-    frame: Frame,
-    cells: tuple[Floats | None, Floats | None],
-    summaries: dict[str, ColumnSummary],
-) -> None:
-    """Add the columns of a frame to their summaries; ``cells`` are weights and copies of rows."""
-    for name, raw in zip(frame.all_names, frame.columns, strict=True):
-        one = ColumnSummary(name, has_name=frame.names is not None)
-        summaries.setdefault(name, one).read(raw, *cells, is_last=False)
 
 
 class Discovered(NamedTuple):
@@ -215,11 +150,6 @@ class Discovered(NamedTuple):
     domain: Domain
     left_out: tuple[str, ...] = ()
     has_missing: bool = False
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What a reader of parts needs to know."""
-        return {"domain": self.domain, "left_out": self.left_out}
 
 
 def infer_domain(summaries: Mapping[str, ColumnSummary], declarations: Declarations) -> Discovered:
@@ -276,7 +206,7 @@ def report_inferred(
     if ruled and declarations.rule.report:
         shown = _some([f"{cite(v.name)} ({plural(len(v), 'bin')})" for v in ruled])
         text = "Numbers are cut into quantile bins: {columns}. Use {bins} for other bins, {none} "
-        other, no = (Argument("bins", {ruled[0].name: use}) for use in (5, None))
+        other, no = (f"bins={{{cite(ruled[0].name)}: {use}}}" for use in (5, None))
         remark(Message(text + "for none.", columns=shown, bins=other, none=no))
     if left_out:
         remark(_describe_left_out("Columns are left out", left_out))
@@ -295,18 +225,18 @@ def report_inferred(
             )
 
 
-def _describe_left_out(title: str, left_out: Mapping[str, LeftOut]) -> Message:
+def _describe_left_out(title: str, left_out: Mapping[str, LeftOut]) -> str:
     """Say which columns are left out, why, and what keeps them."""
-    parts: list[Message] = []
+    parts = []
     for key, reason in REASONS.items():
         names = {name: why.values for name, why in left_out.items() if why.reason == key}
         if names:
             shown = [cite(name) + f" ({n:,} different)" * bool(n) for name, n in names.items()]
-            first = next(iter(names))
-            keep = [Argument(argument, {first: value}) for argument, value in reason.keep]
-            advice = [" (", join_messages(keep, " or "), " keeps it)"] if keep else []
-            parts.append(join_messages([f"{_some(shown)}: {reason.text}", *advice], ""))
-    return join_messages([f"{title}: ", join_messages(parts, "; "), "."], "")
+            first = cite(next(iter(names)))
+            keep = " or ".join(f"{name}={{{first}: {value}}}" for name, value in reason.keep)
+            advice = f" ({keep} keeps it)" if keep else ""
+            parts.append(f"{_some(shown)}: {reason.text}{advice}")
+    return f"{title}: {'; '.join(parts)}."
 
 
 def report_unknown(
@@ -314,11 +244,12 @@ def report_unknown(
 ) -> None:
     """Raise for, or remark once on, all cells whose labels are not levels."""
     texts = []
-    for name, unknown in strange.items():
-        levels = domain[name].levels
-        if handle_unknown == "error":
-            raise unknown_error(name, levels, unknown)
-        texts.append(unknown_text(name, levels, unknown))
+    for variable in domain:
+        unknown = strange.get(variable.name)
+        if unknown is not None and handle_unknown == "error":
+            raise unknown_error(variable.name, variable.levels, unknown)
+        if unknown is not None:
+            texts.append(unknown_text(variable.name, variable.levels, unknown))
     if texts:
         rest = plural(len(texts) - _MOST_LISTED, "more variable")
         more = f" The same holds for {rest}." * (len(texts) > _MOST_LISTED)

@@ -16,6 +16,7 @@ from rejoint.domain.columns import (
     Coded,
     Column,
     Numbers,
+    distinct_numbers,
     numbers_if_all,
     parse_numbers,
     read_column,
@@ -251,18 +252,20 @@ class Reason(NamedTuple):
     """Why a column is left out, and the declarations that keep it."""
 
     text: str
-    keep: tuple[tuple[str, Any], ...] = ()
+    keep: tuple[tuple[str, str], ...] = ()
 
+
+_LABELS = (("kinds", "'nominal'"),)
 
 REASONS = {
-    "id": Reason("numbers or identifies the rows", (("kinds", "nominal"), ("bins", 10))),
-    "name": Reason("identifies the rows", (("kinds", "nominal"),)),
-    "date": Reason("dates", (("kinds", "year"), ("kinds", "month"))),
-    "day": Reason("dates whose month is not certain", (("kinds", "year"),)),
-    "time": Reason("times of a day", (("kinds", "nominal"),)),
-    "number": Reason("numbers with separators or units, which are text", (("kinds", "nominal"),)),
-    "text": Reason("free text, mostly seen once or twice", (("kinds", "nominal"),)),
-    "empty": Reason("no value in any row", (("levels", [...]),)),
+    "id": Reason("numbers or identifies the rows", (*_LABELS, ("bins", "10"))),
+    "name": Reason("identifies the rows", _LABELS),
+    "date": Reason("dates", (("kinds", "'year'"), ("kinds", "'month'"))),
+    "day": Reason("dates whose month is not certain", (("kinds", "'year'"),)),
+    "time": Reason("times of a day", _LABELS),
+    "number": Reason("numbers with separators or units, which are text", _LABELS),
+    "text": Reason("free text, mostly seen once or twice", _LABELS),
+    "empty": Reason("no value in any row", (("levels", "[...]"),)),
     "other": Reason("values that cannot be levels, such as lists"),
 }
 
@@ -765,18 +768,13 @@ def _tally(
     values: NDArray[Any], mass: Floats | None, cells: Floats | None = None
 ) -> tuple[NDArray[Any], Floats]:
     """Return each value once, in order, with its cells and weight, by default its occurrences."""
-    low = int(values.min()) if values.dtype == np.int64 else 0
-    if values.dtype == np.int64 and int(values.max()) - low <= len(values) + 1000:
-        where = values - low  # counting in a table is cheaper than sorting
-        count = np.bincount(where)
-        distinct: NDArray[Any] = np.flatnonzero(count) + low
-    elif mass is None:
-        distinct, count = np.unique(values, return_counts=True)
-    else:
-        distinct, where, count = np.unique(values, return_inverse=True, return_counts=True)
-    number = count if cells is None else np.bincount(where, cells)
-    weight = number if mass is None else np.bincount(where, mass)
-    return distinct, np.array([number, weight], dtype=np.float64)[:, count > 0]
+    if mass is None and values.dtype.kind == "f":  # sorting alone is cheaper
+        distinct, number = np.unique(values, return_counts=True)
+        return distinct, np.array([number, number], dtype=np.float64)
+    distinct, where = distinct_numbers(values)
+    number = np.bincount(where, cells, len(distinct))
+    weight = number if mass is None else np.bincount(where, mass, len(distinct))
+    return distinct, np.array([number, weight], dtype=np.float64)
 
 
 def _alike(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -13,8 +13,8 @@ from rejoint.arrays import Codes, FloatArray, IntArray, Keys
 from rejoint.domain.columns import Coded
 from rejoint.domain.domain import Domain, positions
 from rejoint.domain.labels import Level
-from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
-from rejoint.records.encode import read_table
+from rejoint.domain.variable import HandleUnknown, Kind, check_handle_unknown, code_dtype
+from rejoint.records.encode import Unmatched, encode_table, infer_table
 from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
 from rejoint.records.infer import (
     DEFAULT_RULE,
@@ -353,7 +353,6 @@ class Records(BaseRecords):
             domain = data.domain
         if domain is not None:
             check_undeclared(kinds, levels, bins, not_applicable, missing_level)
-        matrix = data if type(data) is np.ndarray and data.ndim == 2 else None
         if isinstance(data, Records):
             if domain == data.domain:
                 return data._weigh(weights)
@@ -364,8 +363,14 @@ class Records(BaseRecords):
             data = frame
         frame, rows = weights.split(take_apart(data))
         weights.check_mass(rows)
-        declared = read_declarations(kinds, levels, bins, rule, not_applicable, missing_level)
-        domain, codes = read_table(frame, domain, declared, rows.cells, handle_unknown, matrix)
+        check_handle_unknown(handle_unknown)
+        if domain is None:
+            declared = read_declarations(kinds, levels, bins, rule, not_applicable, missing_level)
+            domain, codes = infer_table(frame, declared, rows.cells, handle_unknown)
+        else:
+            unmatched = Unmatched()
+            codes = encode_table(frame, domain, unmatched)
+            unmatched.report(domain, handle_unknown)
         return cls._trusted(domain, codes, *rows.weigh(codes, domain.shape))
 
     @staticmethod
