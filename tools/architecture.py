@@ -41,7 +41,7 @@ BUDGETS = {
     "estimation rank": (2_700, 3_630),
     "pmf model queries": (3_200, 4_372),
     "identifiability": (1_400, 2_531),
-    "estimators": (3_700, 4_605),
+    "estimators": (3_700, 4_552),
     "kernels solver io": (2_000, 2_844),
     "": (2_600, 3_411),
 }

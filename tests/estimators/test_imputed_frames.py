@@ -209,12 +209,6 @@ def test_object_and_masked_and_structured_arrays():
     assert out["s"].tolist() == ["a", "b", "b"]
 
 
-def test_rows_of_numbers_are_an_array_of_numbers():
-    X = [[0, 1], [1, 0]] * 30
-    imputer = rj.JointImputer(rank=2, solver="ml", random_state=0).fit(X)
-    assert imputer.transform([[None, 0], [0, None]]).tolist() == [[1, 0], [0, 1]]
-
-
 def test_records_and_their_weights():
     records = rj.Records.of(FULL, sample_weight=np.arange(N) % 3)
     holes = rj.datasets.remove_cells(records, 0.3, random_state=0)
@@ -280,24 +274,6 @@ def test_an_empty_column_takes_the_type_of_its_labels():
     assert imputer().impute(arrow)["flag"].to_pylist() == [True, False]
 
 
-def test_probabilities_come_in_the_callers_library():
-    X = as_pandas(
-        {name: [None, levels[0]] for name, levels in COLUMNS.items()},
-        {n: k[0] for n, k in PANDAS.items()},
-    )
-    table, probability = imputer().impute(X, confidence=True)
-    assert probability.index.equals(X.index)
-    assert list(probability.columns) == list(X.columns)
-    assert (probability.iloc[1] == 1.0).all()
-    assert ((probability.iloc[0] > 0.3) & (probability.iloc[0] < 1)).all()
-    polars = pl.DataFrame({name: [None, levels[0]] for name, levels in COLUMNS.items()})
-    assert imputer().impute(polars, confidence=True)[1].row(1) == (1.0,) * 4
-    arrow = imputer().impute(polars.to_arrow(), confidence=True)[1]
-    assert arrow.column_names == list(COLUMNS)
-    assert arrow["flag"].to_pylist() == probability["flag"].tolist()
-    assert table.notna().all(axis=None)
-
-
 def test_columns_that_the_model_does_not_know_stay():
     X = {"word": ["red", None], "note": ["first", None]}
     filled = imputer().impute(X)
@@ -317,3 +293,21 @@ def test_few_dates_are_filled_and_many_stay(make):
     assert list(filled["when"])[:-1] == list(X["when"])[:-1]
     assert filled["when"][40] == X["when"][0]
     assert str(list(filled["day"])) == str(list(X["day"]))
+
+
+def test_probabilities_come_in_the_callers_library():
+    X = as_pandas(
+        {name: [None, levels[0]] for name, levels in COLUMNS.items()},
+        {n: k[0] for n, k in PANDAS.items()},
+    )
+    table, probability = imputer().impute(X, confidence=True)
+    assert probability.index.equals(X.index)
+    assert list(probability.columns) == list(X.columns)
+    assert (probability.iloc[1] == 1.0).all()
+    assert ((probability.iloc[0] > 0.3) & (probability.iloc[0] < 1)).all()
+    polars = pl.DataFrame({name: [None, levels[0]] for name, levels in COLUMNS.items()})
+    assert imputer().impute(polars, confidence=True)[1].row(1) == (1.0,) * 4
+    arrow = imputer().impute(polars.to_arrow(), confidence=True)[1]
+    assert arrow.column_names == list(COLUMNS)
+    assert arrow["flag"].to_pylist() == probability["flag"].tolist()
+    assert table.notna().all(axis=None)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -22,7 +21,7 @@ from sklearn_checks import checked
 import rejoint as rj
 from rejoint.estimation import Bayes
 from rejoint.estimators.imputer.cell_model import CellModel
-from rejoint.estimators.imputer.fill import fill, level_probabilities
+from rejoint.estimators.imputer.fill import fill
 
 # Every check passes: there is no exemption to give a reason for.
 EXEMPTIONS: dict[str, str] = {}
@@ -132,40 +131,6 @@ def test_draws_have_the_joint_frequencies():
     assert (np.abs(counts / 40_000 - table) < 4.5 * np.sqrt(table / 40_000) + 1e-12).all()
 
 
-def test_draws_never_take_what_cannot_be():
-    A = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    pmf = rj.LowRankPMF([0.5, 0.5], [A, A])
-    codes = np.full((2000, 2), -1, dtype=np.int16)
-    drawn = fill(CellModel(pmf), codes, codes < 0, rng=np.random.default_rng(0)).codes
-    assert set(map(tuple, drawn.tolist())) == {(1, 1), (2, 2)}
-
-
-def test_distribution_does_not_look_at_the_column():
-    pmf = model(2)
-    dense = pmf.to_dense()
-    table = level_probabilities(pmf, ROWS, 2)
-    for row, probabilities in zip(ROWS, table, strict=True):
-        hidden = row.copy()
-        hidden[2] = -1
-        missing = np.flatnonzero(hidden < 0)
-        others = tuple(k for k, n in enumerate(missing) if n != 2)
-        single = conditional(dense, hidden).sum(axis=others)
-        np.testing.assert_allclose(probabilities, single, atol=1e-12)  # rounding only
-
-
-def test_blocks_do_not_matter(monkeypatch):
-    pmf = model(0)
-    codes = np.tile(ROWS, (7, 1))
-    values = {1: pmf.domain["b"].numeric}
-    whole_table = fill(CellModel(pmf), codes, codes < 0, expect=values, confidence=True)
-    monkeypatch.setattr("rejoint.queries.tables._BLOCK", 64)
-    parts = fill(CellModel(pmf), codes, codes < 0, expect=values, confidence=True)
-    assert (whole_table.codes == parts.codes).all()
-    # A block has its own order of summation.
-    np.testing.assert_allclose(whole_table.probability, parts.probability, atol=1e-13)
-    np.testing.assert_allclose(whole_table.numbers[1], parts.numbers[1], atol=1e-13)
-
-
 # --- the estimator ---------------------------------------------------------------------------
 
 
@@ -259,21 +224,6 @@ def test_intervals_of_a_mean_and_of_a_share_hold():
         held += (pooled.low <= [0.0, 0.5]) & (pooled.high >= [0.0, 0.5])
     # If intervals hold in 90 %, fewer than this occur in one of a thousand such tests.
     assert (held >= binom.ppf(0.001, runs, 0.9)).all(), held
-
-
-def test_draws_repeat_with_the_seed(fitted, frame):
-    imputer = clone(fitted).set_params(method="draw").fit(frame)
-    first, second = imputer.transform(frame), imputer.transform(frame)
-    assert first.equals(second)
-    assert not imputer.set_params(random_state=1).transform(frame).equals(first)
-    filled, probability = imputer.impute(frame, confidence=True)
-    row, column = np.argwhere(frame.isna().to_numpy())[0]
-    name = frame.columns[column]
-    label = filled.iloc[row, column]
-    table = imputer.distribution(frame.iloc[[row]], name)[0]
-    assert probability.iloc[row, column] == pytest.approx(
-        table[imputer.pmf_.domain[name].code(label)]
-    )
 
 
 def test_the_posterior_mean_is_what_fills(frame):
@@ -425,16 +375,6 @@ def test_composes(frame):
     assert out[["jointimputer__a", "jointimputer__c"]].notna().all(axis=None)
 
 
-def test_weights_are_routed(frame):
-    weight = np.arange(len(frame)) % 3
-    imputer = rj.JointImputer(rank=2, solver="map", n_init=1, random_state=0)
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(clone(imputer).set_fit_request(sample_weight=True), OrdinalEncoder())
-        inside = pipe.fit(frame, sample_weight=weight)[0]
-    assert inside.pmf_.equals(clone(imputer).fit(frame, sample_weight=weight).pmf_)
-    assert not inside.pmf_.equals(clone(imputer).fit(frame).pmf_)
-
-
 def test_set_output_clone_pickle(fitted, frame):
     again = pickle.loads(pickle.dumps(fitted))
     assert again.transform(frame).equals(fitted.transform(frame))
@@ -463,12 +403,6 @@ def test_words_for_parameters(params, words, fitted, frame):
         pickle.loads(pickle.dumps(fitted)).set_params(**params).transform(frame)
 
 
-@pytest.mark.parametrize("n_draws", [0, -1, 2.5, "3"])
-def test_words_for_draws(n_draws, fitted, frame):
-    with pytest.raises(ValueError, match="n_draws must be a whole number of tables, at least 1"):
-        fitted.impute(frame, n_draws=n_draws)
-
-
 def test_words_for_what_does_not_go_together(fitted, frame):
     with pytest.raises(ValueError, match="probabilities are for one table only"):
         fitted.impute(frame, n_draws=2, confidence=True)
@@ -478,3 +412,18 @@ def test_words_for_what_does_not_go_together(fitted, frame):
         rj.JointImputer().impute(frame)
     with pytest.raises(ValueError, match="feature names"):
         fitted.transform(frame[["b", "a", "c", "d"]])
+
+
+def test_draws_repeat_with_the_seed(fitted, frame):
+    imputer = clone(fitted).set_params(method="draw").fit(frame)
+    first, second = imputer.transform(frame), imputer.transform(frame)
+    assert first.equals(second)
+    assert not imputer.set_params(random_state=1).transform(frame).equals(first)
+    filled, probability = imputer.impute(frame, confidence=True)
+    row, column = np.argwhere(frame.isna().to_numpy())[0]
+    name = frame.columns[column]
+    label = filled.iloc[row, column]
+    table = imputer.distribution(frame.iloc[[row]], name)[0]
+    assert probability.iloc[row, column] == pytest.approx(
+        table[imputer.pmf_.domain[name].code(label)]
+    )

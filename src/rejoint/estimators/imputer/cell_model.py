@@ -23,12 +23,9 @@ from rejoint.domain.domain import Domain
 from rejoint.estimation.smoothing import Smooth
 from rejoint.estimators.imputer.column_learner import (
     CategoryLearner,
-    LevelPool,
-    Linear,
     NumberLearner,
     NumberSpread,
     TrainingRows,
-    Trees,
     View,
     within,
 )
@@ -39,8 +36,6 @@ from rejoint.estimators.imputer.row_completion import (
     RowCompletion,
     fit_members,
 )
-from rejoint.io.model_file import check_axes
-from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.session import Session, one_blas_thread
 from rejoint.text import cite
@@ -53,20 +48,6 @@ MOST_ROWS, MOST_CELLS = 10_000, 1e7
 
 #: Rows whose cells are answered at a time.
 BLOCK_ROWS = 4_000
-
-#: Axes of arrays in files: w columns of all variables, k features, c one more, t trees, v nodes, o
-#: outputs, l those of a regression, d draws, x values, q quantiles.
-AXES: dict[Any, dict[str, str]] = {
-    FeatureMap: dict.fromkeys(("variables", "levels", "center", "scale"), "w"),
-    IncompleteGaussian: {"mean": "w", "covariance": "ww"},
-    Linear: {"center": "k", "scale": "k", "coefficients": "cl", "deviations": "dcl"},
-    Trees: {"roots": "t", "features": "v", "thresholds": "v", "right": "v", "values": "vo"},
-    LevelPool: {"powers": "3", "share": "o"},
-    NumberSpread: dict.fromkeys(("values", "bins", "within"), "x")
-    | {"power": "", "spread": "", "share": "", "tails": "q"},
-    NumberLearner: {"unit": "2", "range": "2", "weights": "2"},
-    CategoryLearner: {"levels": "l"},
-}
 
 
 class MissingCells(NamedTuple):
@@ -142,6 +123,19 @@ class CellModel:
                     parts = (codes[rows], values[rows], wanted[rows] & learnt)
                     for view in self.completion.views(*parts):
                         yield self._learnt(view._replace(rows=rows[view.rows]), codes)
+
+    def check(self) -> None:
+        """Raise an error where parts of a file do not fit together: fill cells of an empty row."""
+        domain = self.pmf.domain
+        for n, learner in self.learners.items():
+            places = learner.spread.bins if isinstance(learner, NumberLearner) else learner.levels
+            if not (within(places, len(domain[n])) and learner.trees.is_complete):
+                raise ValueError(f"the learner of {cite(domain[n].name)} is incomplete")
+        codes = np.full((1, len(domain)), -1, dtype=np.int16)
+        nothing, wanted = np.full(codes.shape, np.nan), np.ones(codes.shape, dtype=bool)
+        for cells in self.draw(np.random.default_rng(0)).answer(codes, nothing, wanted):
+            if cells.levels.shape != (1, len(domain[cells.variable])):
+                raise ValueError(f"{domain[cells.variable].name} has other levels")
 
     def _learnt(self, view: View, codes: Codes) -> MissingCells:
         """Return what the learner of a variable makes of a view."""
@@ -249,45 +243,31 @@ def from_arrays(pmf: LowRankPMF, arrays: Mapping[str, NDArray[Any]]) -> CellMode
     """Return the model of some arrays; ValueError if they do not fit together."""
     if not arrays:
         return CellModel(pmf)
-    domain, layout, sizes = pmf.domain, Layout(pmf.domain.shape), {"2": 2, "3": 3}
     try:
-        features = _assemble(FeatureMap, arrays, "features", sizes, domain=domain)
-        if not within(features.variables, len(domain)) or not all(
-            -1 <= k < len(domain[n])
-            for n, k in zip(features.variables, features.levels, strict=True)
-        ):
-            raise ValueError("The imputer in the file has columns of no variable.")
-        normal = _assemble(IncompleteGaussian, arrays, "normal", sizes)
-        check_axes(arrays, {"members": "msf"}, {"s": 1 + layout.size})
-        completion = RowCompletion(features, arrays["members"], normal)
-        names = {name.partition(".")[0] for name in arrays if name.startswith("learner_")}
+        features = _assemble(FeatureMap, arrays, "features", domain=pmf.domain)
+        normal = _assemble(IncompleteGaussian, arrays, "normal")
         learners = {}
-        for n in sorted(int(name.removeprefix("learner_")) for name in names):
-            width, own = len(features.variables), len(features.groups[n])
-            is_number = features.is_number(n)
-            sizes = {"2": 2, "3": 3, "k": width + own, "c": 1 + width + own}
-            sizes |= {"l": 1, "o": 1} if is_number else {"o": len(domain[n])}
-            kind: Any = NumberLearner if is_number else CategoryLearner
-            learner = _assemble(kind, arrays, f"learner_{n}", sizes)
-            places = learner.spread.bins if is_number else learner.levels
-            if not (within(places, len(domain[n])) and learner.trees.fits(width - own)):
-                raise ValueError(f"The learner of {cite(domain[n].name)} is incomplete.")
-            learners[n] = learner
-        return CellModel(pmf, completion, learners)
-    except (KeyError, IndexError, TypeError) as error:
+        for name in {path.partition(".")[0] for path in arrays if path.startswith("learner_")}:
+            n = int(name.removeprefix("learner_"))
+            kind = NumberLearner if features.is_number(n) else CategoryLearner
+            learners[n] = _assemble(kind, arrays, name)
+        completion = RowCompletion(features, arrays["members"], normal)
+        model = CellModel(pmf, completion, dict(sorted(learners.items())))
+        model.check()
+    except (KeyError, IndexError, TypeError, ValueError, np.linalg.LinAlgError) as error:
         raise ValueError(f"The learners of the imputer do not fit together: {error}.") from error
+    return model
 
 
-def _assemble(
-    kind: Any, arrays: Mapping[str, NDArray[Any]], name: str, sizes: dict[str, int], **parts: Any
-) -> Any:
+def _assemble(kind: Any, arrays: Mapping[str, NDArray[Any]], name: str, **parts: Any) -> Any:
     """Return a dataclass of arrays, numbers and such dataclasses, whose paths have dots."""
-    check_axes(arrays, {f"{name}.{key}": axes for key, axes in AXES[kind].items()}, sizes)
     hints = get_type_hints(kind)
     for each in fields(kind):
         path, hint = f"{name}.{each.name}", hints[each.name]
         if is_dataclass(hint) and each.name not in parts:
-            parts[each.name] = _assemble(hint, arrays, path, sizes)
+            parts[each.name] = _assemble(hint, arrays, path)
         elif path in arrays:
+            if arrays[path].dtype.kind not in "iuf" or not np.isfinite(arrays[path]).all():
+                raise ValueError(f"{path} has other than finite numbers")
             parts[each.name] = float(arrays[path]) if hint is float else arrays[path]
     return kind(**parts)

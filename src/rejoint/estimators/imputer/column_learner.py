@@ -155,16 +155,12 @@ class Trees:
         values = np.concatenate([tree.value[:, :, 0] for tree in trees]).astype(np.float32)
         return cls(roots, features, thresholds, np.where(leaf, 0, right), values), left_out
 
-    def fits(self, columns: int) -> bool:
-        """Whether every row of some columns ends in a leaf of each tree."""
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row ends in a leaf of each tree."""
         nodes, inner = np.arange(len(self.features)), self.features >= 0
-        return (
-            within(self.roots, len(nodes))
-            and within(self.features + 1, columns + 1)
-            and within(self.right, len(nodes))
-            and bool((self.right[inner] > nodes[inner]).all())
-            and not inner[-1:].any()
-        )
+        later = (self.right[inner] > nodes[inner]).all() and within(self.right, len(nodes))
+        return within(self.roots, len(nodes)) and bool(later) and not inner[-1:].any()
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Return the outputs of each row."""

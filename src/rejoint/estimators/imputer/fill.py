@@ -1,6 +1,6 @@
 """Fill missing cells by a level, a draw or an expectation, in tables of any library."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
@@ -13,8 +13,7 @@ from rejoint.domain.labels import is_number, label_array
 from rejoint.domain.variable import Variable
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.mixture import Mixture, find_mode
-from rejoint.records.frames import Frame, take_apart
-from rejoint.records.records import drop_columns
+from rejoint.records.frames import Frame
 
 if TYPE_CHECKING:
     from rejoint.estimators.imputer.cell_model import CellModel
@@ -182,85 +181,53 @@ class Patch(NamedTuple):
     values: NDArray[Any]
 
 
-def complete(X: Any, frame: Frame, patches: Mapping[int, Patch]) -> Any:
-    """Return a copy of a table with some cells replaced, in its own library and dtypes.
-
-    Parameters
-    ----------
-    X : table
-        Of any kind that :meth:`Records.of` takes.
-    frame : Frame
-        The same, taken apart.
-    patches : mapping from int
-        By position of the column.
-    """
-    if isinstance(X, np.ndarray) and X.dtype.names is None:
-        return _array(X, patches)
-    columns = list(frame.columns)
-    for n, patch in patches.items():
-        columns[n] = patched(columns[n], patch)
+def own_names(X: Any, frame: Frame) -> list[Any]:
+    """Return what a table itself calls its columns; positions in an array."""
     if isinstance(X, Mapping):
-        return dict(zip(X, columns, strict=True))
-    if isinstance(X, np.ndarray):  # with named fields
-        table = np.array(X)
-        for name, column in zip(X.dtype.names or (), columns, strict=True):
-            table[name] = column
-        return table
-    if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
-        rows = [dict(row) for row in X]
-        keys = list(dict.fromkeys(key for row in X for key in row))
-        for n, patch in patches.items():
-            for row in np.flatnonzero(patch.gone).tolist():
-                rows[row][keys[n]] = columns[n][row]
-        return rows
-    if isinstance(X, list | tuple):
-        natural = np.array(list(zip(*columns, strict=True)))
-        if natural.dtype.kind in "biuf":
-            return natural
-        table = np.empty((frame.rows, len(columns)), dtype=object)
-        for n, column in enumerate(columns):
-            table[:, n] = column
-        return table
+        return list(X)
+    if is_dicts(X):
+        return list(dict.fromkeys(key for row in X for key in row))
     table = _frame_of(X)
-    if table is None:  # something that is made into an array
-        return _array(np.asarray(X), patches)
-    series = (_series_of(columns[n]).alias(table.columns[n]) for n in patches)
-    return table.with_columns(*series).to_native()
+    return list(range(len(frame.columns))) if table is None else list(table.columns)
 
 
-def drop_positions(X: Any, positions: Sequence[int]) -> Any:
-    """Return a table without the columns at some positions."""
-    if isinstance(X, list):  # of dicts
-        keys = list(dict.fromkeys(key for row in X for key in row))
-        dropped = {keys[n] for n in positions}
-        return [{key: value for key, value in row.items() if key not in dropped} for row in X]
-    if isinstance(X, np.ndarray) and X.dtype.names is None:
-        return np.delete(X, positions, axis=1)
-    names = take_apart(X).names or ()
-    return drop_columns(X, {names[n] for n in positions})
-
-
-def add_columns(X: Any, names: Sequence[str], masks: BoolArray) -> Any:
-    """Return a table with further columns that are true or false; ones and zeros in an array."""
-    if isinstance(X, np.ndarray):
-        dtype = X.dtype if X.dtype.kind in "fO" else np.float64
-        return np.hstack([X.astype(dtype), masks.astype(dtype)])
-    more = dict(zip(names, masks.T.copy(), strict=True))
+def rebuild(X: Any, columns: Mapping[Any, Any]) -> Any:
+    """Return a table of the kind of X that has other columns, by the names of X or new ones."""
     if isinstance(X, Mapping):
-        return {**X, **more}
-    if isinstance(X, list):  # of dicts
-        pairs = zip(X, masks.tolist(), strict=True)
-        return [{**row, **dict(zip(names, flags, strict=True))} for row, flags in pairs]
-    frame = _frame_of(X)
-    backend = frame.implementation
-    columns = (nw.new_series(name, mask, backend=backend) for name, mask in more.items())
-    return frame.with_columns(*columns).to_native()
+        return dict(columns)
+    if is_dicts(X):
+        return [
+            {
+                key: cell
+                for key, cell in zip(columns, row, strict=True)
+                if not (cell is None and key not in own)
+            }
+            for row, own in zip(zip(*columns.values(), strict=True), X, strict=True)
+        ]
+    table = _frame_of(X)
+    if table is not None:
+        series = []
+        for name, column in columns.items():
+            if isinstance(column, np.ndarray):
+                series.append(nw.new_series(name, column, backend=table.implementation))
+            elif name not in table.columns or table[name].to_native() is not column:
+                series.append(_series_of(column).alias(name))
+        return table.with_columns(*series).select(*columns).to_native()
+    if isinstance(X, list | tuple):
+        cells = np.empty((len(X), len(columns)), dtype=object)
+        for n, column in enumerate(columns.values()):
+            cells[:, n] = column
+        numbers = np.array(cells.tolist())
+        return numbers if numbers.dtype.kind in "biuf" else cells
+    arrays = list(columns.values())
+    is_mixed = len({array.dtype.kind in "biufc" for array in arrays}) > 1
+    return np.column_stack([array.astype(object) if is_mixed else array for array in arrays])
 
 
 def patched(column: Any, patch: Patch) -> Any:
     """Return a copy of one column with some cells replaced."""
     if isinstance(column, np.ndarray):
-        return _array(column[:, None], {0: patch})[:, 0]
+        return _patched_array(column, patch.values, patch.gone)
     if hasattr(column, "sparse"):  # of pandas, which cannot replace single cells
         return patched(column.sparse.to_dense(), patch).astype(column.dtype)
     series = _series_of(column)
@@ -272,13 +239,17 @@ def patched(column: Any, patch: Patch) -> Any:
     return cells
 
 
+def is_dicts(X: Any) -> bool:
+    """Whether X is a list of dicts."""
+    return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
+
+
 def _patched_series(series: Any, patch: Patch) -> Any:
     native, dtype, rows = series.to_native(), series.dtype, np.flatnonzero(patch.gone)
     values = np.rint(patch.values).astype(int) if dtype.is_integer() else patch.values
     cells, is_object = values.tolist(), str(getattr(native, "dtype", "")) == "object"
-    if hasattr(
-        getattr(native, "cat", None), "categories"
-    ):  # of pandas; intervals are known as text
+    # Of pandas; intervals are known as text.
+    if hasattr(getattr(native, "cat", None), "categories"):
         labels = {str(label): label for label in native.cat.categories}
         cells = [labels.get(str(cell), cell) for cell in cells]
         extra = [cell for cell in dict.fromkeys(cells) if cell not in native.cat.categories]
@@ -309,18 +280,6 @@ def has_categories(column: Any) -> bool:
     return series is not None and series.dtype in (nw.Categorical, nw.Enum)
 
 
-def numbers_like(X: Any, numbers: FloatArray) -> Any:
-    """Return an array of numbers as a frame of the library of X; unchanged if X is no frame."""
-    frame = _frame_of(X)
-    if frame is None:
-        return numbers
-    backend = frame.implementation
-    columns = zip(frame.columns, numbers.T.copy(), strict=True)
-    return frame.with_columns(
-        *(nw.new_series(name, own, backend=backend) for name, own in columns)
-    ).to_native()
-
-
 def _frame_of(X: Any) -> Any:
     """Return a frame of any library that narwhals knows, or None."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -335,15 +294,15 @@ def _series_of(column: Any) -> Any:
     return series if isinstance(series, nw.Series) else None
 
 
-def _array(X: NDArray[Any], patches: Mapping[int, Patch]) -> NDArray[Any]:
-    """Return an array with other cells: of its dtype if that holds them, else longer or objects."""
-    table = np.array(X)
-    for n, (rows, values) in patches.items():
-        if table.dtype.kind == values.dtype.kind == "U":
-            table = table.astype(np.promote_types(table.dtype, values.dtype), copy=False)
-        elif table.dtype.kind in "iu" and values.dtype.kind == "f":
-            values = np.rint(values)
-        elif not (table.dtype.kind in "iufc" and values.dtype.kind in "biuf"):
-            table = table.astype(table.dtype if table.dtype == values.dtype else object, copy=False)
-        table[rows, n] = values
-    return table
+def _patched_array(column: NDArray[Any], values: NDArray[Any], gone: BoolArray) -> NDArray[Any]:
+    """Return a copy of its dtype if that holds the values, else longer or of objects."""
+    dtype, both = column.dtype, column.dtype.kind + values.dtype.kind
+    if both == "UU":
+        dtype = np.promote_types(dtype, values.dtype)
+    elif both in ("if", "uf"):
+        values = np.rint(values)
+    elif dtype != values.dtype and not (both[0] in "iufc" and both[1] in "biuf"):
+        dtype = np.dtype(object)
+    column = np.array(column, dtype=dtype)
+    column[gone] = values
+    return column

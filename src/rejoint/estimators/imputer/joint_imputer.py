@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, NamedTuple, Self
@@ -30,14 +30,13 @@ from rejoint.estimators.imputer.column_learner import NumberSpread, within
 from rejoint.estimators.imputer.fill import (
     Filled,
     Patch,
-    add_columns,
-    complete,
-    drop_positions,
     fill,
     has_categories,
     labels_of,
-    numbers_like,
     numeric_values,
+    own_names,
+    patched,
+    rebuild,
 )
 from rejoint.estimators.joint_pmf import fit_joint
 from rejoint.estimators.sklearn_input import (
@@ -45,6 +44,7 @@ from rejoint.estimators.sklearn_input import (
     check_columns,
     generator,
     is_for_records,
+    is_frame,
     name_columns,
     read_new,
     weights_of,
@@ -91,6 +91,7 @@ def _interrupt(result: FitResult) -> FitResult:
     return replace(result, starts=starts, stop=f"{result.stop} {said}")
 
 
+@dataclass(eq=False, repr=False)
 class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Fill missing values from the joint probability of all columns, and learners of each.
 
@@ -183,41 +184,20 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
     1  blue     False
     """
 
-    n_features_in_: int
-    pmf_: LowRankPMF
-    cell_model_: CellModel
-
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        solver: Any = "auto",
-        method: Method = "expect",
-        joint: bool = False,
-        n_init: int = 3,
-        random_state: Any = None,
-        smooth: Smooth = "auto",
-        kinds: Mapping[Any, Kind] | None = None,
-        levels: Mapping[Any, Sequence[Level]] | None = None,
-        bins: Bins = None,
-        add_indicator: bool = False,
-        keep_empty_features: bool = False,
-        not_applicable: NotApplicable = "auto",
-        missing_level: Sequence[Any] = (),
-    ) -> None:
-        self.rank = rank
-        self.solver = solver
-        self.method = method
-        self.joint = joint
-        self.n_init = n_init
-        self.random_state = random_state
-        self.smooth = smooth
-        self.kinds = kinds
-        self.levels = levels
-        self.bins = bins
-        self.add_indicator = add_indicator
-        self.keep_empty_features = keep_empty_features
-        self.not_applicable = not_applicable
-        self.missing_level = missing_level
+    rank: int | Literal["auto"] = "auto"
+    solver: Any = "auto"
+    method: Method = "expect"
+    joint: bool = False
+    n_init: int = 3
+    random_state: Any = None
+    smooth: Smooth = "auto"
+    kinds: Mapping[Any, Kind] | None = None
+    levels: Mapping[Any, Sequence[Level]] | None = None
+    bins: Bins = None
+    add_indicator: bool = False
+    keep_empty_features: bool = False
+    not_applicable: NotApplicable = "auto"
+    missing_level: Sequence[Any] = ()
 
     def fit(
         self,
@@ -272,9 +252,10 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         records = drop_empty_levels(records)
         result = self._fit_joint(records)
         self.result_: FitResult = result
-        self.pmf_, self.rank_ = result.pmf, result.pmf.rank
+        self.pmf_: LowRankPMF = result.pmf
+        self.rank_: int = self.pmf_.rank
         self.numbers_ = self._find_numbers(frame)
-        self.cell_model_ = CellModel(self.pmf_)  # after Ctrl-C the joint answers
+        self.cell_model_: CellModel = CellModel(self.pmf_)  # after Ctrl-C the joint answers
         table = encode_table(self, X)
         self.indicator_features_ = np.flatnonzero(table.is_missing.any(axis=0))
         # Records lack rows without weight.
@@ -383,22 +364,23 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """
         check_is_fitted(self)
         table = encode_table(self, X)
-        completed = self._fill_once(X, table, confidence=False)
+        filled, rng = self._fill_once(table)
         if isinstance(X, Records):
             if self.add_indicator:
                 raise ValueError("add_indicator adds columns to a table, and X is Records.")
-            return completed
-        if self._empty and self.keep_empty_features:
-            gone = np.ones(table.frame.rows, dtype=bool)
-            zeros = {n: Patch(gone, np.zeros(len(gone))) for n in self._empty}
-            completed = complete(completed, take_apart(completed), zeros)
-        elif self._empty:
-            completed = drop_positions(completed, self._empty)
+            return self._completed_records(X, table, filled)
+        columns = self._completed_columns(X, table, filled, rng)
+        names = list(columns)
+        for n in self._empty:
+            if self.keep_empty_features:
+                columns[names[n]] = np.zeros(table.frame.rows)
+            else:
+                del columns[names[n]]
         if self.add_indicator:
-            names = [f"missingindicator_{self._columns[n]}" for n in self.indicator_features_]
-            masks = table.is_missing[:, self.indicator_features_]
-            completed = add_columns(completed, names, masks)
-        return completed
+            masks = table.is_missing.T[self.indicator_features_].copy()
+            added = [f"missingindicator_{self._columns[n]}" for n in self.indicator_features_]
+            columns |= dict(zip(added, masks, strict=True))
+        return rebuild(X, columns)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that :meth:`transform` returns.
@@ -482,7 +464,16 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         self._check_method()
         table = encode_table(self, X)
         if n_draws is None:
-            return self._fill_once(X, table, confidence)
+            filled, rng = self._fill_once(table, confidence)
+            completed = self._complete(X, table, filled, rng)
+            if filled.probability is None or isinstance(X, Records):
+                return (completed, filled.probability) if confidence else completed
+            ones = np.ones((table.frame.rows, 1))
+            shares = np.hstack([filled.probability, ones])[:, table.variables]
+            if not is_frame(X):
+                return completed, shares
+            names = own_names(X, table.frame)
+            return completed, rebuild(X, dict(zip(names, shares.T.copy(), strict=True)))
         if confidence:
             raise ValueError("impute: probabilities are for one table only; leave out n_draws.")
         if not isinstance(n_draws, int | np.integer) or n_draws < 1:
@@ -631,9 +622,12 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             return cls.from_pmf(pmf)
         settings = kept.settings
         try:
-            known = set(cls().get_params())
-            given = {k: v for k, v in settings["parameters"].items() if k in known}
-            imputer = cls.from_pmf(pmf, **given)
+            parameters = {
+                k: settings["parameters"][k]
+                for k in cls().get_params()
+                if k in settings["parameters"]
+            }
+            imputer = cls.from_pmf(pmf, **parameters)
             imputer._columns = tuple(map(str, settings["columns"]))
             imputer.n_features_in_ = len(imputer._columns)
             imputer.feature_names_in_ = np.array(imputer._columns, dtype=object)
@@ -642,18 +636,14 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             imputer._read_in = read_domain(settings["read_in"])
             if tuple(v.with_empty(None) for v in imputer._read_in) != pmf.domain.variables:
                 raise KeyError("read_in")
-            most = {"empty": len(imputer._columns), "numbers": len(pmf.domain)}
-            places = {}
-            for name in ("empty", "indicator_features", "numbers"):
-                places[name] = np.array(settings[name], dtype=np.intp).reshape(-1)
-                if not within(places[name], most.get(name, len(imputer._columns))):
-                    raise KeyError(name)
+            columns, variables = imputer.n_features_in_, len(pmf.domain)
+            imputer._empty = tuple(read_places(settings, "empty", columns).tolist())
+            imputer.indicator_features_ = read_places(settings, "indicator_features", columns)
+            imputer.numbers_ = read_places(settings, "numbers", variables)
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(
                 f"The settings of the imputer in the file are incomplete: {cite(error)}."
             ) from error
-        imputer._empty, imputer.numbers_ = tuple(places["empty"].tolist()), places["numbers"]
-        imputer.indicator_features_ = places["indicator_features"]
         imputer.cell_model_ = from_arrays(pmf, kept.arrays)
         imputer._notes = dict(saved.notes)
         return imputer
@@ -677,7 +667,10 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         order = np.argsort(np.concatenate([cells.rows for cells in blocks]))
         return np.concatenate([answer(cells) for cells in blocks])[order]
 
-    def _fill_once(self, X: Any, table: "EncodedTable", confidence: bool) -> Any:
+    def _fill_once(
+        self, table: "EncodedTable", confidence: bool = False
+    ) -> tuple[Filled, np.random.Generator | None]:
+        """Return what fills the cells, and the generator where they are drawn."""
         self._check_method()
         rng = generator(self.random_state) if self.method == "draw" else None
         numeric = numeric_values(self.pmf_.domain)
@@ -696,32 +689,36 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
                 f"The joint mode of {plural(filled.unproven, 'row')} could not be proven to be the "
                 "best; joint=False fills cell by cell."
             )
-        completed = self._complete(X, table, filled, rng)
-        if not confidence or isinstance(X, Records):
-            return (completed, filled.probability) if confidence else completed
-        assert filled.probability is not None
-        with_ones = np.hstack([filled.probability, np.ones((table.frame.rows, 1))])
-        return completed, numbers_like(X, with_ones[:, table.variables])
+        return filled, rng
 
     def _complete(
         self, X: Any, table: "EncodedTable", filled: Filled, rng: np.random.Generator | None
     ) -> Any:
         """Return X with the filled cells, in its own library and dtypes."""
         if isinstance(X, Records):
-            known = Records.of(X, domain=self._read_in).codes
-            codes = np.where(table.gone, filled.codes, known)
-            return Records(self._read_in, codes, X.sample_weight)
-        patches = {}
-        for position, n in enumerate(table.variables):
+            return self._completed_records(X, table, filled)
+        return rebuild(X, self._completed_columns(X, table, filled, rng))
+
+    def _completed_records(self, X: Records, table: "EncodedTable", filled: Filled) -> Records:
+        known = Records.of(X, domain=self._read_in).codes
+        codes = np.where(table.gone, filled.codes, known)
+        return Records(self._read_in, codes, X.sample_weight)
+
+    def _completed_columns(
+        self, X: Any, table: "EncodedTable", filled: Filled, rng: np.random.Generator | None
+    ) -> dict[Any, Any]:
+        """Return the columns of X with the filled cells, by its own names."""
+        columns = dict(zip(own_names(X, table.frame), table.frame.columns, strict=True))
+        for name, n in zip(columns, table.variables, strict=True):
             if n < 0 or not table.gone[:, n].any():
                 continue
             gone, values = table.gone[:, n], filled.numbers.get(n)
-            if values is None or has_categories(table.frame.columns[position]):
+            if values is None or has_categories(columns[name]):
                 values = labels_of(self.pmf_.domain[n], filled.codes[gone, n], rng)
             if values.dtype.kind == "f" and NumberSpread.of(self.pmf_.domain[n]).is_whole:
                 values = np.rint(values).astype(np.int64)
-            patches[position] = Patch(gone, values)
-        return complete(X, table.frame, patches)
+            columns[name] = patched(columns[name], Patch(gone, values))
+        return columns
 
     def _check_method(self) -> None:
         if self.method not in ("mode", "draw", "expect"):
@@ -855,3 +852,11 @@ def is_missing_in(column: Column) -> BoolArray:
         return np.asarray(column.codes < 0)
     empty = np.zeros(len(column), dtype=bool) if column.missing is None else column.missing
     return empty | np.isnan(column.values) if column.values.dtype.kind == "f" else empty
+
+
+def read_places(settings: Mapping[str, Any], name: str, most: int) -> IntArray:
+    """Return positions that a file has under a name; KeyError where there are no such ones."""
+    positions = np.array(settings[name], dtype=np.intp).reshape(-1)
+    if not within(positions, most):
+        raise KeyError(name)
+    return positions
