@@ -24,7 +24,7 @@ from rejoint.model import Layout, Model
 from rejoint.pmf.compact import compact
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.queries.mixture import BlockLayout, split_tables
+from rejoint.queries.mixture import BlockLayout, Mixture
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
@@ -268,7 +268,7 @@ def compact_answer(pmf: LowRankPMF) -> LowRankPMF:
     """
     if pmf.mixture.rank <= PAGE_CLASSES:
         return pmf
-    parts, variables = pmf.mixture._parts, len(pmf.domain)
+    parts = pmf.mixture._parts
     layout = Layout((*pmf.domain.shape, *(block.layout.size for block in parts.blocks)))
     model = Model(layout, parts.weights, parts.stacked[1:])
     subsets = _given_subsets(pmf)
@@ -276,10 +276,9 @@ def compact_answer(pmf: LowRankPMF) -> LowRankPMF:
         few = compact_completion(model, subsets, PAGE_CLASSES)
     else:
         few = compact([model], model, PAGE_CLASSES)
-    factors, tables = few.parts[:variables], pmf.tables
-    rows = few.factors[sum(pmf.domain.shape) :]
-    blocks = split_tables([block.layout for block in parts.blocks], rows)
-    mixture = LowRankPMF(few.weights, factors, pmf.domain, tables=tables, blocks=blocks)
+    layouts, tables = [block.layout for block in parts.blocks], pmf.tables
+    merged = Mixture.from_stacked(few.stacked, pmf.domain.shape, layouts)
+    mixture = LowRankPMF._of_mixture(merged, pmf.domain, tables=tables)
     if pmf.mixture is pmf:
         return mixture
     own = pmf.representative

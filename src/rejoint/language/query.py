@@ -1,7 +1,7 @@
 """Query, a question as an object, with its text and JSON."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from rejoint.language.tokens import is_word, quote, reads_as_number
 
@@ -27,10 +27,6 @@ class Name:
         bare = is_word(self.text) and not reads_as_number(self.text)
         return self.text if bare and self.text not in RESERVED else quote(self.text)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the name as JSON has it."""
-        return {"variable": self.text}
-
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -50,10 +46,6 @@ class Label:
 
     def __str__(self) -> str:
         return self.text if self.number else str(Name(self.text))
-
-    def to_json(self) -> str | dict[str, str]:
-        """Return the label as JSON has it."""
-        return {"number": self.text} if self.number else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +68,6 @@ class Among:
         levels = ", ".join(map(str, self.labels))
         return f"{self.name} {'not in' if self.negated else 'in'} {{{levels}}}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the condition as JSON has it."""
-        labels = [label.to_json() for label in self.labels]
-        return {"variable": self.name.text, "among": labels, "negated": self.negated}
-
 
 @dataclass(frozen=True, slots=True)
 class RangeEnd:
@@ -88,16 +75,12 @@ class RangeEnd:
 
     Examples
     --------
-    >>> RangeEnd(Label("40", True), included=True).to_json()
-    {'label': {'number': '40'}, 'included': True}
+    >>> RangeEnd(Label("40", True), included=True).label.text
+    '40'
     """
 
     label: Label
     included: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the bound as JSON has it."""
-        return {"label": self.label.to_json(), "included": self.included}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +112,6 @@ class Between:
             raise ValueError(f"A range of {self.name} needs at least one bound.")
         return f"not {text}" if self.negated else text
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the condition as JSON has it."""
-        low, high = (bound and bound.to_json() for bound in (self.low, self.high))
-        return {"variable": self.name.text, "low": low, "high": high, "negated": self.negated}
-
 
 @dataclass(frozen=True, slots=True)
 class Soft:
@@ -152,11 +130,6 @@ class Soft:
         pairs = ", ".join(f"{label}: {number}" for label, number in self.likelihoods)
         return f"{self.name} ~ {{{pairs}}}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the condition as JSON has it."""
-        pairs = [[label.to_json(), number.to_json()] for label, number in self.likelihoods]
-        return {"variable": self.name.text, "likelihoods": pairs}
-
 
 @dataclass(frozen=True, slots=True)
 class Applies:
@@ -173,10 +146,6 @@ class Applies:
 
     def __str__(self) -> str:
         return f"{self.name} {'does not apply' if self.negated else 'applies'}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the condition as JSON has it."""
-        return {"variable": self.name.text, "applies": not self.negated}
 
 
 Condition = Among | Between | Soft | Applies
@@ -235,23 +204,3 @@ class Query:
             count = None if self.count is None else str(self.count)
             return " ".join(part for part in (self.verb, count, inner) if part)
         return f"{self.verb}({inner})"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the question as plain lists and dicts that JSON can hold.
-
-        Examples
-        --------
-        >>> from rejoint.language import parse
-        >>> parse("sample 3 age | sex = F").to_json()["given"]
-        [{'variable': 'sex', 'among': ['F'], 'negated': False}]
-        """
-        plain: dict[str, Any] = {
-            "verb": self.verb,
-            "asked": [item.to_json() for item in self.asked],
-            "given": [item.to_json() for item in self.given],
-        }
-        if self.verb == "MI":
-            plain["against"] = [name.to_json() for name in self.against]
-        if self.verb == "sample":
-            plain["count"] = self.count
-        return plain

@@ -1,7 +1,7 @@
 """Posterior draws that a model carries, and credible intervals over them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -24,9 +24,6 @@ from rejoint.queries.mixture import (
     Mixture,
     blocks_among,
     have_same_layouts,
-    reorder_blocks,
-    select_blocks,
-    split_tables,
 )
 from rejoint.text import cite, plural, show
 
@@ -280,6 +277,15 @@ class Draws(Sequence["LowRankPMF"]):
             target[:, : stack.shape[1]] = stack
         return cls(domain, block, model, layouts=layouts)
 
+    @property
+    def stack(self) -> Mixture:
+        """All draws as one stack of mixtures, views of the numbers."""
+        return Mixture.from_stacked(self.block, self.domain.shape, self.layouts)
+
+    def _with(self, domain: Domain, stack: Mixture, weights: FloatArray) -> "Draws":
+        layouts = tuple(own.layout for own in stack.blocks)
+        return Draws(domain, stack.stacked, self.model, weights, layouts)
+
     def align(self, domain: Domain) -> "Draws":
         """Return the draws with variables and levels in the order of another domain."""
         if domain == self.domain:
@@ -289,21 +295,7 @@ class Draws(Sequence["LowRankPMF"]):
 
     def take(self, domain: Domain, orders: Mapping[int, NDArray[np.intp]]) -> "Draws":
         """Return the draws of some variables, their levels in some order."""
-        starts = _starts(self.domain)
-        rows = [np.zeros(1, dtype=np.intp), *(starts[n] + own for n, own in orders.items())]
-        blocks = reorder_blocks(self._blocks, orders)
-        return self._stack(domain, self.block[:, np.concatenate(rows)], blocks)
-
-    def _stack(self, domain: Domain, rows: Numbers, blocks: Sequence[Block]) -> "Draws":
-        """Append tables of blocks to weights and factors."""
-        block = np.concatenate([rows, *(own.table for own in blocks)], axis=1)
-        layouts = tuple(own.layout for own in blocks)
-        return Draws(domain, block, self.model, self.weights, layouts)
-
-    @property
-    def _blocks(self) -> tuple[Block, ...]:
-        """Tables of blocks, views of the numbers."""
-        return split_tables(self.layouts, self.block[:, 1 + sum(self.domain.shape) :])
+        return self._with(domain, self.stack.reorder(orders), self.weights)
 
     def thin(self, most: int | None = None, numbers: int | None = None) -> "Draws":
         """Return some of the draws, spread evenly over all of them.
@@ -361,14 +353,11 @@ class Draws(Sequence["LowRankPMF"]):
         asked : iterable of int
             Positions of the variables whose factors are returned.
         """
-        starts, used = _starts(self.domain), {*asked, *likelihoods}
-        kept = blocks_among(self._blocks, used)
-        blocks = (Block(own.layout, _normalized(own.table, -2)) for own in kept)
-        factors = {
-            n: _normalized(self.block[:, starts[n] : starts[n] + self.domain.shape[n]], -2)
-            for n in used
-        }
-        stack = Mixture(_normalized(self.block[:, 0], -1), factors, tuple(blocks))
+        used, own = {*asked, *likelihoods}, self.stack
+        kept = blocks_among(own.blocks, used)
+        blocks = tuple(Block(block.layout, _normalized(block.table, -2)) for block in kept)
+        factors = {n: _normalized(own.factors[n], -2) for n in used}
+        stack = Mixture(_normalized(own.weights, -1), factors, blocks)
         if not likelihoods:
             return self.weights, stack
         logs = stack.log_weights(likelihoods)
@@ -383,9 +372,7 @@ class Draws(Sequence["LowRankPMF"]):
         rest = [n for n in range(len(self.domain)) if n not in likelihoods]
         weights, stack = self.given(likelihoods, rest)
         domain = Domain(tuple(self.domain[n] for n in rest))
-        rows = np.concatenate([stack.weights[:, None], *(stack.factors[n] for n in rest)], axis=1)
-        own = replace(self, weights=weights, block=rows)
-        return own._stack(domain, rows, select_blocks(stack.blocks, rest))
+        return self._with(domain, stack.select(rest), weights)
 
     def interval(
         self,
@@ -445,9 +432,7 @@ class Draws(Sequence["LowRankPMF"]):
             return self._some(place)
         own = self._some(np.array([place]))
         stack = own.given({}, range(len(self.domain)))[1].at(0)
-        stack = stack.take(stack.weights > 0.0)
-        parts = [stack.factors[n] for n in range(len(self.domain))]
-        return self.model._trusted(stack.weights, parts, self.domain, _blocks=stack.blocks)
+        return self.model._of_mixture(stack.take(stack.weights > 0.0), self.domain)
 
     def __iter__(self) -> Iterator["LowRankPMF"]:
         return (self[k] for k in range(len(self)))
@@ -481,11 +466,6 @@ def choose_carried(count: int, size: int, variables: int) -> NDArray[np.intp]:
     return spread_evenly(count, min(room, _MOST_DRAWS, MOST_FACTORS // variables, count))
 
 
-def _starts(domain: Domain) -> NDArray[np.intp]:
-    """Return the first row of each variable, below the weights."""
-    return 1 + Layout(domain.shape).offsets[:-1]
-
-
 def _normalized(numbers: NDArray[Any], axis: int) -> FloatArray:
     """Return numbers in double precision; sums of single precision are a little off one."""
     if numbers.dtype == np.float64:
@@ -513,10 +493,12 @@ def check_block(
             "Posterior draws contain values that are not probabilities: entries must "
             "be finite and >= 0."
         )
-    if draw_weights is not None and not _is_distribution(draw_weights, len(block)):
+    shares = np.full(len(block), 1.0 / max(len(block), 1)) if draw_weights is None else draw_weights
+    is_distribution = shares.shape == (len(block),) and bool((shares >= 0.0).all())
+    if not is_distribution or abs(shares.sum() - 1.0) > _SUM_TOLERANCE[8] * len(block):
         raise ValueError(
             f"Weights of {plural(len(block), 'posterior draw')} must be as many numbers >= 0 that "
-            f"sum to 1; got an array of shape {draw_weights.shape}."
+            f"sum to 1; got an array of shape {shares.shape}."
         )
     if not len(block):
         return
@@ -529,9 +511,3 @@ def check_block(
         raise ValueError(
             f"Posterior draw {wrong[0]}: its weights, or a column of its factors, do not sum to 1."
         )
-
-
-def _is_distribution(weights: FloatArray, size: int) -> bool:
-    if weights.shape != (size,) or not np.isfinite(weights).all() or (weights < 0.0).any():
-        return False
-    return not size or abs(float(weights.sum()) - 1.0) <= _SUM_TOLERANCE[8]

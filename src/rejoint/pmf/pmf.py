@@ -13,7 +13,7 @@ from rejoint.io.model_file import MOST_FACTORS, SavedBlock, SavedModel, write_mo
 from rejoint.language.query import Query
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
-from rejoint.model import Layout, Model
+from rejoint.model import Model
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.ask import RandomState, ask
 from rejoint.pmf.counts import Counts
@@ -34,8 +34,6 @@ from rejoint.queries.mixture import (
     find_mode,
     have_same_layouts,
     join_blocks,
-    reorder_blocks,
-    select_blocks,
     split_tables,
 )
 from rejoint.records.frames import Backend
@@ -181,6 +179,12 @@ class LowRankPMF:
         others = dict(zip(_PARTS[3:], empty, strict=True)) | parts
         self._set(weights=weights, factors=factors, domain=domain, **others)
         return self
+
+    @classmethod
+    def _of_mixture(cls, mixture: Mixture, domain: Domain, **parts: Any) -> Self:
+        """Make a model of a mixture of all variables of a domain, in their order."""
+        factors = [mixture.factors[n] for n in range(len(domain))]
+        return cls._trusted(mixture.weights, factors, domain, _blocks=mixture.blocks, **parts)
 
     def _set(self, **parts: Any) -> None:
         """Set all attributes; arrays become read-only."""
@@ -783,23 +787,14 @@ class LowRankPMF:
 
     def _rest(self, mixture: Mixture, rest: Sequence[int]) -> Self:
         """The model of some variables of a mixture, without classes of no weight."""
-        mixture = mixture.take(mixture.weights > 0.0)
         domain = Domain(tuple(self.domain[n] for n in rest))
-        factors = [mixture.factors[n] for n in rest]
-        blocks = select_blocks(mixture.blocks, rest)
-        return self._trusted(mixture.weights, factors, domain, _blocks=blocks)
+        return self._of_mixture(mixture.take(mixture.weights > 0.0).select(rest), domain)
 
     def _take(self, domain: Domain, orders: Mapping[int, NDArray[np.intp]]) -> Self:
         """The model of some variables, their levels in some order."""
-        factors = [self.factors[n][order] for n, order in orders.items()]
-        return self._trusted(
-            self.weights,
-            factors,
-            domain,
-            draws=self.draws.take(domain, orders),
-            _mixture=None if self._mixture is None else self._mixture._take(domain, orders),
-            _blocks=reorder_blocks(self._blocks, orders),
-        )
+        mixture = None if self._mixture is None else self._mixture._take(domain, orders)
+        parts = {"draws": self.draws.take(domain, orders), "_mixture": mixture}
+        return self._of_mixture(self._parts.reorder(orders), domain, **parts)
 
     def align(self, domain: Domain) -> Self:
         """Return the model with variables and levels in the order of another domain.
@@ -1146,10 +1141,9 @@ class LowRankPMF:
             equal = np.empty(0)
             draws = Draws(domain, saved.draws, cls, equal if given is None else given, own)
         if saved.mixture is not None:
-            weights, rows = saved.mixture[0], saved.mixture[1 : 1 + sum(domain.shape)]
-            tables_below = saved.mixture[1 + sum(domain.shape) :]
-            blocks = split_tables(layouts.get("mixture", ()), tables_below)
-            mixture = cls(weights, Layout(domain.shape).split(rows), domain, blocks=blocks)
+            answer = Mixture.from_stacked(saved.mixture, domain.shape, layouts.get("mixture", ()))
+            factors = list(answer.factors.values())
+            mixture = cls(answer.weights, factors, domain, blocks=answer.blocks)
         gaps = read_gaps(saved.notes.get("gaps"), domain.names)
         if saved.tables is not None:
             tables: GivenTables | None = GivenTables.of_saved(saved.tables)

@@ -204,22 +204,14 @@ class Block:
         return cells.reshape(-1, cells.shape[-1])
 
 
-def select_blocks(blocks: Iterable[Block], kept: Sequence[int]) -> tuple[Block, ...]:
-    """Keep some variables of blocks, in the order given."""
-    places = {n: k for k, n in enumerate(kept)}
+def keep_blocks(blocks: Iterable[Block], places: Mapping[int, int]) -> tuple[Block, ...]:
+    """Blocks of two or more of some variables, at new positions; one alone has its factor."""
     return tuple(own for block in blocks if (own := block.select(places)) is not None)
-
-
-def reorder_blocks(blocks: Iterable[Block], orders: Mapping[int, IntArray]) -> tuple[Block, ...]:
-    """Keep some variables of blocks, their levels in some order."""
-    levels = dict(enumerate(orders.values()))
-    return tuple(block.reorder(levels) for block in select_blocks(blocks, list(orders)))
 
 
 def blocks_among(blocks: Iterable[Block], used: Iterable[int]) -> tuple[Block, ...]:
-    """Blocks of two or more of some variables, of these alone; one by itself has its factor."""
-    places = {n: n for n in used}
-    return tuple(own for block in blocks if (own := block.select(places)) is not None)
+    """Blocks of two or more of some variables, at their positions."""
+    return keep_blocks(blocks, {n: n for n in used})
 
 
 def split_tables(layouts: Sequence[BlockLayout], rows: FloatArray) -> tuple[Block, ...]:
@@ -253,6 +245,15 @@ class Mixture(NamedTuple):
     def of(cls, model: Model) -> "Mixture":
         """A mixture without blocks."""
         return cls(model.weights, dict(enumerate(model.parts)))
+
+    @classmethod
+    def from_stacked(
+        cls, rows: FloatArray, levels: Sequence[int], layouts: Sequence[BlockLayout] = ()
+    ) -> "Mixture":
+        """Views of weights, factors and tables, one below the other: (..., 1 + L + cells, F)."""
+        ends = 1 + np.cumsum([0, *levels])
+        factors = {n: rows[..., ends[n] : ends[n + 1], :] for n in range(len(levels))}
+        return cls(rows[..., 0, :], factors, split_tables(layouts, rows[..., ends[-1] :, :]))
 
     def _terms(self, vectors: Likelihoods) -> Iterator[FloatArray]:
         """Yield the probability of evidence within each class, by blocks that hold some of it."""
@@ -377,7 +378,15 @@ class Mixture(NamedTuple):
     def select(self, kept: Sequence[int]) -> "Mixture":
         """Some variables, numbered from zero in the order given."""
         factors = {k: self.factors[n] for k, n in enumerate(kept)}
-        return Mixture(self.weights, factors, select_blocks(self.blocks, kept))
+        places = {n: k for k, n in enumerate(kept)}
+        return Mixture(self.weights, factors, keep_blocks(self.blocks, places))
+
+    def reorder(self, orders: Mapping[int, IntArray]) -> "Mixture":
+        """Some variables, numbered from zero in the order given, their levels in some order."""
+        own, levels = self.select(list(orders)), dict(enumerate(orders.values()))
+        factors = {k: factor[..., levels[k], :] for k, factor in own.factors.items()}
+        blocks = tuple(block.reorder(levels) for block in own.blocks)
+        return Mixture(self.weights, factors, blocks)
 
     def take(self, classes: Any) -> "Mixture":
         """Some classes, their weights as they are."""
@@ -389,7 +398,8 @@ class Mixture(NamedTuple):
     def stacked(self) -> FloatArray:
         """Weights, factors and tables of blocks, one below the other."""
         tables = (block.table for block in self.blocks)
-        return np.vstack([self.weights, *self.factors.values(), *tables])
+        rows = [self.weights[..., None, :], *self.factors.values(), *tables]
+        return np.concatenate(rows, axis=-2)
 
     def given_possible(
         self,
