@@ -8,7 +8,7 @@ import { classInformation, targetInformation } from "./information.js";
 import { contradiction, infer, jointTable } from "./inference.js";
 import { formatInterval, formatNumber } from "./format.js";
 import { givenRows, writeCell, writeModel } from "./given.js";
-import { QueryError } from "./tokens.js";
+import { QueryError } from "./grammar.js";
 import { mostProbable } from "./modes.js";
 import { answerUser, readRecommender } from "./recommender.js";
 import { greedySet } from "./bundles.js";

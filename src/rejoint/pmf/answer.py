@@ -18,7 +18,7 @@ from rejoint.records.records import Records
 from rejoint.text import format_interval, format_number, plural
 
 if TYPE_CHECKING:
-    from rejoint.pmf.answer_basis import AnswerBasis, BasisName, TableBounds
+    from rejoint.pmf.answer_basis import AnswerBasis, BasisName
     from rejoint.queries.answer_bounds import AnswerBounds
 
 FloatArray = NDArray[np.float64]
@@ -348,7 +348,7 @@ class Answer:
         return None if self.rests_on is None else self.rests_on.name
 
     @property
-    def bounds(self) -> "AnswerBounds | TableBounds | None":
+    def bounds(self) -> "AnswerBounds | None":
         """Range of the answer over all joints with the given tables; computed when asked for.
 
         ``low`` and ``high`` are numbers, or arrays in the shape of a table; ``sharp`` says whether

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isfinite, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,8 +51,9 @@ class AnswerBounds:
 
     Parameters
     ----------
-    low, high : float
-        The ends; NaN where the condition is impossible in every such joint.
+    low, high : float or array
+        The ends, of a table those of each cell; NaN where the condition is impossible in every
+        such joint.
     sharp : bool
         Whether some joint with these tables gives each end (or comes as near as one likes). If
         false, the range over all of them lies within the ends, but may be narrower.
@@ -64,20 +65,20 @@ class AnswerBounds:
 
     Examples
     --------
-    >>> AnswerBounds(0.1, 0.4, True, 0.0, "").width
+    >>> float(AnswerBounds(0.1, 0.4, True, 0.0, "").width)
     0.3
     """
 
-    low: float
-    high: float
+    low: Any
+    high: Any
     sharp: bool
     slack: float
     text: str
 
     @property
-    def width(self) -> float:
+    def width(self) -> Any:
         """The distance between the ends."""
-        return round(self.high - self.low, 12)
+        return np.round(self.high - self.low, 12)
 
 
 def bound_answer(

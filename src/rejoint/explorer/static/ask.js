@@ -7,11 +7,10 @@ import { contradiction, infer, jointTable, levelsOf, partsOf } from "./inference
 import { drawsOf } from "./model.js";
 import { countCells, divideColumns, levelsAt } from "./tables.js";
 import { formatNumber } from "./format.js";
-import { itemText, labelText, parse, queryText } from "./grammar.js";
-import { known, Levels, suggest } from "./levels.js";
+import { itemText, parse, QueryError, queryText } from "./grammar.js";
+import { advise, Levels } from "./levels.js";
 import { mostProbable } from "./modes.js";
 import { nameText, quote } from "./words.js";
-import { QueryError } from "./tokens.js";
 
 const MAX_CELLS = 2_000_000; // a page keeps less at a time than Python does
 const MOST_BOUNDED = 4_000_000; // cells of all draws together
@@ -119,40 +118,26 @@ function bind(model, text, evidence) {
   const parsed = parse(text);
   const [added, unused] = addedItems(model, parsed, evidence);
   const query = { ...parsed, given: [...parsed.given, ...added] };
-  const levels = new Map();
+  refuseTwice([...query.asked, ...query.against, ...query.given], text);
+  const levels = new Map(); // by variable
   const split = (items) => {
-    const names = [];
+    const names = items.filter((item) => item.kind === "name").map((item) => index(model, item, text));
     const conditions = new Map();
-    const likelihoods = new Map();
-    for (const item of items) {
-      const n = index(model, item.kind === "name" ? item : item.name, text);
-      if (item.kind === "name") names.push(n);
-      else {
-        if (!levels.has(n)) levels.set(n, new Levels(model.variables[n], text));
-        const mine = [...(conditions.get(n) ?? []), item];
-        conditions.set(n, mine);
-        const found = levels.get(n).likelihood(...mine);
-        // Products of soft evidence may be tiny; only ratios matter.
-        const isSoft = mine.some((each) => each.kind === "soft");
-        const top = isSoft ? found.reduce((a, b) => Math.max(a, b), 0) : 1;
-        likelihoods.set(n, top > 0 && top !== 1 ? found.map((x) => x / top) : found);
-      }
+    for (const item of items.filter((each) => each.kind !== "name")) {
+      const n = index(model, item.name, text);
+      if (!levels.has(n)) levels.set(n, new Levels(model.variables[n], text));
+      conditions.set(n, [...(conditions.get(n) ?? []), item]);
     }
-    return [names, likelihoods];
+    const likelihoods = new Map([...conditions].map(([n, own]) => [n, levels.get(n).likelihood(own)]));
+    return [names, likelihoods, conditions];
   };
   const [asked, events] = split(query.asked);
   const [against] = split(query.against);
-  const [by, likelihoods] = split(query.given);
-  refuseTwice([...query.asked, ...query.against, ...query.given], text);
-  const words = new Map();
-  for (const item of query.given) {
-    if (item.kind === "name") continue;
-    const n = index(model, item.name, text);
-    words.set(n, words.has(n) ? `${words.get(n)}, ${itemText(item)}` : itemText(item));
-  }
+  const [by, likelihoods, conditions] = split(query.given);
+  const words = new Map([...conditions].map(([n, own]) => [n, own.map((item) => itemText(item)).join(", ")]));
   const notes = query.verb === "E" ? giveValue(model.variables, asked[0], likelihoods, words) : [];
-  const inBins = (item) => levels.get(index(model, item.name ?? item, text))?.inBins(item, labelText);
-  const headline = queryText(query, (item) => (item.kind === "name" ? null : inBins(item)) ?? itemText(item));
+  const shown = (item) => (label) => levels.get(index(model, item.name, text)).shown(label);
+  const headline = queryText(query, (item) => itemText(item, shown(item)));
   const named = new Set(parsed.given.map(nameOf));
   const own = new Map([...likelihoods].filter(([n]) => named.has(model.variables[n].name)));
   const read = { query, headline, text, asked, against, by, events, notes };
@@ -193,16 +178,8 @@ function index(model, name, text) {
   const n = model.index.get(name.text);
   if (n !== undefined) return n;
   const names = model.variables.map((variable) => variable.name);
-  const near =
-    suggest(name.text, names) || asLevel(model, name.text) || ` The variables are ${known(names)}.`;
-  throw new QueryError(`No variable is called ${quote(name.text)}.${near}`, text, name.at);
-}
-
-function asLevel(model, text) {
-  const owner = model.variables.find((variable) => variable.levels.includes(text));
-  return owner
-    ? ` It is a level of ${quote(owner.name)}: write ${nameText(owner.name)} = ${nameText(text)}.`
-    : "";
+  const advice = advise(name.text, names, "The variables are");
+  throw new QueryError(`No variable is called ${quote(name.text)}. ${advice}`, text, name.at);
 }
 
 function refuseTwice(items, text) {

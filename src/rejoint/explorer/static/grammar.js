@@ -1,16 +1,56 @@
-// From tokens to a question, as rejoint.language.grammar has it: the same trees, the same errors.
+// The query language: from text to a question, and back.
+//
+// A question is {verb, asked, given, against, count, at}; an item of a list is
+//   {kind: "name", text, at}                       a variable
+//   {kind: "among", name, labels, negated}         a = x, a in {x, y}
+//   {kind: "between", name, low, high, negated}    a < x, x <= a < y; an end is {label, included}
+//   {kind: "soft", name, pairs}                    a ~ {x: 0.8, y: 0.2}
+//   {kind: "applies", name, negated}               a applies
+// and a label is {text, number, at}. Places are those of characters in the text.
 
-import { QueryError, tokenize } from "./tokens.js";
 import { nameText, quote, readsAsNumber } from "./words.js";
 
 const VERBS = ["P", "E", "H", "MI", "argmax", "sample"];
-const RESERVED = ["in", "not"];
 const ORDER = ["<", "<=", ">", ">="];
 const MIRRORED = { "<": ">", "<=": ">=", ">": "<", ">=": "<=" };
 const OPPOSITE = { "<": ">=", "<=": ">", ">": "<=", ">=": "<" };
+const MEANING = { "==": "=", "<>": "!=", "≤": "<=", "≥": ">=", "≠": "!=" };
+const LETTERS = { n: "\n", t: "\t", r: "\r" };
+const MAX_LENGTH = 10_000;
 const MOST_RECORDS = 100_000;
+const TOKEN =
+  /(?<space>\s+)|(?<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?<sign><=|>=|!=|==|<>|[≤≥≠(){},;|:~=<>])|(?<word>[\p{L}\p{M}\p{N}_.+-]+)/suy;
 
-/** A question: {verb, asked, given, against, count, at}. Items have a `kind`. */
+export class QueryError extends Error {
+  constructor(reason, text, position) {
+    super(reason);
+    Object.assign(this, { reason, text, position });
+  }
+}
+
+function tokenize(text) {
+  if (text.length > MAX_LENGTH) throw new QueryError("This question is too long.", text, MAX_LENGTH);
+  const tokens = [];
+  TOKEN.lastIndex = 0;
+  for (let at = 0; at < text.length; at = TOKEN.lastIndex) {
+    TOKEN.lastIndex = at;
+    const { quoted, sign, word } = TOKEN.exec(text)?.groups ?? { sign: null };
+    if (sign === null) throw new QueryError(`${quote(text[at])} has no meaning here: use quotes.`, text, at);
+    if (quoted) tokens.push({ kind: "quoted", text: unescape(quoted.slice(1, -1), text, at), at });
+    else if (sign) tokens.push({ kind: "sign", text: MEANING[sign] ?? sign, at });
+    else if (word) tokens.push({ kind: "word", text: word, at });
+  }
+  return [...tokens, { kind: "end", text: "", at: text.length }];
+}
+
+function unescape(inside, text, at) {
+  return inside.replace(/\\(?:([\\"'ntr])|u\{([0-9a-fA-F]{1,6})\})?/g, (_, letter, digits) => {
+    if (letter) return LETTERS[letter] ?? letter;
+    if (digits && parseInt(digits, 16) <= 0x10ffff) return String.fromCodePoint(parseInt(digits, 16));
+    throw new QueryError("Unknown escape in a quoted text: a backslash itself is written \\\\.", text, at);
+  });
+}
+
 export function parse(text) {
   return new Parser(text).query();
 }
@@ -19,292 +59,196 @@ class Parser {
   constructor(text) {
     this.text = text;
     this.tokens = tokenize(text);
-    this.place = 0;
   }
 
   get token() {
-    return this.tokens[this.place];
+    return this.tokens[0];
   }
 
-  take() {
-    const { token } = this;
-    if (token.kind !== "end") this.place++;
-    return token;
+  fail(wanted, token = this.token) {
+    const found = token.kind === "end" ? "the end" : quote(token.text);
+    throw new QueryError(`Expected ${wanted}, found ${found}.`, this.text, token.at);
+  }
+
+  refuse(reason, at) {
+    throw new QueryError(reason, this.text, at);
   }
 
   sees(kind, ...texts) {
     return this.token.kind === kind && texts.includes(this.token.text);
   }
 
-  skip(sign) {
-    const seen = this.sees("sign", sign);
-    if (seen) this.place++;
-    return seen;
+  take() {
+    return this.token.kind === "end" ? this.token : this.tokens.shift();
   }
 
-  expect(sign, others = [], hint = "") {
-    if (this.skip(sign)) return;
-    const advice = hint || (others.includes(",") ? this.hint() : "");
-    const wanted = [...others, sign].map((other) => `"${other}"`);
-    const listed = wanted.length > 1 ? `${wanted.slice(0, -1).join(", ")} or ${wanted.at(-1)}` : wanted[0];
-    this.fail(`Expected ${listed}, found ${found(this.token)}.${advice}`);
+  skip(kind, text) {
+    return this.sees(kind, text) && Boolean(this.take());
   }
 
-  hint() {
-    if (!["word", "quoted"].includes(this.token.kind)) return "";
-    return " Separate items with commas, and put names and labels of several words in quotes.";
-  }
-
-  fail(reason, at = this.token.at) {
-    throw new QueryError(reason, this.text, at);
+  expect(kind, text) {
+    if (!this.skip(kind, text)) this.fail(quote(text));
   }
 
   query() {
     const first = this.take();
-    if (first.kind !== "word" || !VERBS.includes(first.text)) this.fail(noVerb(first), first.at);
-    const verb = first.text;
+    const { at, text: verb } = first;
+    if (first.kind !== "word" || !VERBS.includes(verb)) this.fail(VERBS.join(", "), first);
     const loose = verb === "argmax" || verb === "sample";
-    const closed = this.skip("(");
-    if (!closed && !loose) this.expect("(");
-    const [at, count] = verb === "sample" ? this.count() : [first.at, null];
-    const what = verb === "P" ? "a variable or a condition" : "a variable";
-    const asked = loose && this.atBarOrEnd(closed) ? [] : this.items(what);
-    let against = [];
-    if (verb === "MI") {
-      this.expect(";", [","], " MI takes two sides: MI(a; b).");
-      against = this.items(what);
+    const closed = this.skip("sign", "(");
+    if (!closed && !loose) this.fail('"("');
+    const count = verb === "sample" ? this.count() : null;
+    const isOver = this.token.kind === "end" || this.sees("sign", "|", ...(closed ? [")"] : []));
+    const asked = loose && isOver ? [] : this.list(() => this.item());
+    if (verb === "MI") this.expect("sign", ";");
+    const against = verb === "MI" ? this.list(() => this.item()) : [];
+    const given = this.skip("sign", "|") ? this.list(() => this.item()) : [];
+    if (closed) this.expect("sign", ")");
+    if (this.token.kind !== "end") this.fail('"," or the end');
+    for (const item of [...asked, ...against]) {
+      if (verb === "P" && item.kind === "soft") this.refuse("Soft evidence (~) is given, not asked.", item.name.at);
+      if (verb !== "P" && item.kind !== "name") this.refuse(`${verb} takes variables.`, item.name.at);
     }
-    const given = this.skip("|") ? this.items("a variable or a condition") : [];
-    this.close(closed, !given.length);
-    this.checkNames(verb, [...asked, ...against]);
+    if (verb === "E" && asked.length > 1) this.refuse("E takes one variable.", asked[1].at);
     return { verb, asked, given, against, count, at };
-  }
-
-  atBarOrEnd(closed) {
-    return this.token.kind === "end" || this.sees("sign", "|", ...(closed ? [")"] : []));
   }
 
   count() {
     const token = this.take();
-    if (token.kind !== "word" || !/^[0-9]+$/.test(token.text))
-      this.fail(`Expected the number of records to sample, found ${found(token)}.`, token.at);
-    if (token.text.length > 9 || Number(token.text) > MOST_RECORDS)
-      this.fail(`A question samples at most ${MOST_RECORDS.toLocaleString("en-US")} records.`, token.at);
-    this.skip(",");
-    return [token.at, Number(token.text)];
+    if (!/^[0-9]{1,9}$/.test(token.text)) this.fail("the number of records", token);
+    if (Number(token.text) > MOST_RECORDS) this.refuse(`At most ${MOST_RECORDS} records.`, token.at);
+    this.skip("sign", ",");
+    return Number(token.text);
   }
 
-  close(closed, bar) {
-    const others = bar ? [",", "|"] : [","];
-    if (closed) this.expect(")", others);
-    else if (this.token.kind !== "end") {
-      const wanted = others.map((other) => `"${other}"`).join(", ");
-      this.fail(`Expected ${wanted} or the end, found ${found(this.token)}.${this.hint()}`);
-    }
-    if (this.token.kind !== "end") this.fail(`Expected the end, found ${found(this.token)}.`);
-  }
-
-  checkNames(verb, asked) {
-    if (verb === "P") {
-      for (const item of asked)
-        if (item.kind === "soft") this.fail("Soft evidence (~) must be to the right of the bar.", item.name.at);
-      return;
-    }
-    for (const item of asked) {
-      if (item.kind !== "name")
-        this.fail(`${verb} takes variables, not conditions; P takes both.`, item.name.at);
-    }
-    if (verb === "E" && asked.length > 1)
-      this.fail("E takes one variable: ask about each one separately.", asked[1].at);
-  }
-
-  items(what) {
-    const items = [this.item(what)];
-    while (this.skip(",")) items.push(this.item(what));
+  list(read) {
+    const items = [read()];
+    while (this.skip("sign", ",")) items.push(read());
     return items;
   }
 
-  item(what) {
-    const negation = this.sees("word", "not") ? this.take() : null;
-    if (negation && this.sees("word", "not")) this.fail('Expected a condition after not, found "not".');
-    const left = this.operand(negation ? "a condition after not" : what);
-    if (this.sees("sign", "=", "!=")) return this.equality(left, negation);
-    if (this.sees("word", "in", "not")) return this.membership(left, negation);
-    if (this.sees("sign", ...ORDER)) return this.order(left, negation);
-    if (this.sees("word", "applies", "does")) return this.applies(left, negation);
-    if (negation) {
-      if (this.sees("sign", "~")) this.fail("Soft evidence (~) cannot be negated.", negation.at);
-      this.fail(`Expected a condition after not, found ${found(this.token)}.`);
+  within(read) {
+    this.expect("sign", "{");
+    const items = this.list(read);
+    this.expect("sign", "}");
+    return items;
+  }
+
+  item() {
+    let negated = this.skip("word", "not");
+    const left = this.operand(negated ? "a condition" : "a variable or a condition");
+    if (this.sees("sign", ...ORDER)) return this.order(left, negated);
+    if (this.sees("sign", "=", "!=")) {
+      negated = negated !== (this.take().text === "!=");
+      return { kind: "among", name: this.name(left), labels: [this.label()], negated };
     }
-    return this.sees("sign", "~") ? this.soft(left) : this.name(left);
+    if (this.sees("word", "in", "not")) {
+      negated = negated !== this.skip("word", "not");
+      this.expect("word", "in");
+      return { kind: "among", name: this.name(left), labels: distinct(this.within(() => this.label())), negated };
+    }
+    if (this.sees("word", "applies", "does")) {
+      if (this.take().text === "does") {
+        for (const word of ["not", "apply"]) this.expect("word", word);
+        negated = !negated;
+      }
+      return { kind: "applies", name: this.name(left), negated };
+    }
+    if (negated) this.fail("a condition");
+    return this.skip("sign", "~") ? this.soft(left) : this.name(left);
   }
 
   operand(what) {
     const token = this.take();
-    if (token.kind !== "word" && token.kind !== "quoted")
-      this.fail(`Expected ${what}, found ${found(token)}.`, token.at);
+    if (token.kind !== "word" && token.kind !== "quoted") this.fail(what, token);
     return token;
   }
 
   name(token) {
-    if (token.kind === "word" && RESERVED.includes(token.text)) {
-      this.fail(`Expected a variable, found "${token.text}": put it in quotes if that is its name.`, token.at);
-    }
+    if (token.kind === "word" && ["in", "not"].includes(token.text)) this.fail("a variable", token);
     return { kind: "name", text: token.text, at: token.at };
   }
 
   label() {
-    if (this.sees("sign", "{")) this.fail("Expected a label; for one of several, write: in {x, y}.");
-    if (this.sees("sign", ...ORDER, "=", "!="))
-      this.fail(`Expected a label, found ${found(this.token)}: a label with symbols needs quotes.`);
     return asLabel(this.operand("a label"));
   }
 
-  equality(left, negation) {
-    const negated = (this.take().text === "!=") !== Boolean(negation);
-    return { kind: "among", name: this.name(left), labels: [this.label()], negated };
-  }
-
-  membership(left, negation) {
-    const name = this.name(left);
-    let negated = Boolean(negation);
-    if (this.sees("word", "not")) {
-      this.take();
-      negated = !negated;
-    }
-    if (!this.sees("word", "in")) this.fail(`Expected "in", found ${found(this.token)}.`);
-    this.take();
-    this.expect("{");
-    const labels = [this.label()];
-    while (this.skip(",")) {
-      const label = this.label();
-      if (!labels.some((other) => sameLabel(other, label))) labels.push(label);
-    }
-    this.expect("}", [","]);
-    return { kind: "among", name, labels, negated };
-  }
-
-  applies(left, negation) {
-    const name = this.name(left);
-    let negated = Boolean(negation);
-    if (this.take().text === "does") {
-      for (const word of ["not", "apply"]) {
-        if (!this.sees("word", word)) this.fail(`Expected "${word}", found ${found(this.token)}.`);
-        this.take();
-      }
-      negated = !negated;
-    }
-    return { kind: "applies", name, negated };
-  }
-
   soft(left) {
-    const name = this.name(left);
-    this.take();
-    this.expect("{");
-    const pairs = [];
-    do {
+    const pairs = this.within(() => {
       const label = this.label();
-      if (pairs.some(([other]) => sameLabel(other, label)))
-        this.fail(`The label ${labelText(label)} appears twice.`, label.at);
-      this.expect(":");
-      pairs.push([label, this.likelihood()]);
-    } while (this.skip(","));
-    this.expect("}", [","]);
-    return { kind: "soft", name, pairs };
+      this.expect("sign", ":");
+      const likelihood = this.label();
+      if (!likelihood.number || likelihood.text.startsWith("-")) this.fail("a number of zero or more", likelihood);
+      return [label, likelihood];
+    });
+    const labels = pairs.map(([label]) => label);
+    if (distinct(labels).length < labels.length) this.refuse("A label appears twice.", left.at);
+    return { kind: "soft", name: this.name(left), pairs };
   }
 
-  likelihood() {
-    const number = asLabel(this.operand("a number"));
-    if (!number.number || number.text.startsWith("-"))
-      this.fail(`Expected a number of zero or more, found ${quote(number.text)}.`, number.at);
-    return number;
-  }
-
-  order(left, negation) {
+  order(left, negated) {
     let sign = this.take().text;
     let right = this.operand("a label");
-    if (this.sees("sign", ...ORDER)) return this.range(left, sign, right, Boolean(negation));
+    if (this.sees("sign", ...ORDER)) return this.range(left, sign, right, negated);
     if (asLabel(left).number && !asLabel(right).number) [left, sign, right] = [right, MIRRORED[sign], left];
-    if (negation) sign = OPPOSITE[sign];
-    const bound = { label: asLabel(right), included: sign.endsWith("=") };
-    const above = sign.startsWith(">");
-    return {
-      kind: "between",
-      name: this.name(left),
-      low: above ? bound : null,
-      high: above ? null : bound,
-      negated: false,
-    };
+    if (negated) sign = OPPOSITE[sign];
+    const end = { label: asLabel(right), included: sign.endsWith("=") };
+    const [low, high] = sign.startsWith(">") ? [end, null] : [null, end];
+    return { kind: "between", name: this.name(left), low, high, negated: false };
   }
 
   range(left, sign, middle, negated) {
-    const { at } = this.token;
+    if (this.token.text[0] !== sign[0]) this.fail(`"${sign[0]}": both must point the same way`);
     const second = this.take().text;
-    const right = this.operand("a label");
-    if (sign[0] !== second[0])
-      this.fail(`Expected "${sign[0]}" or "${sign[0]}=": both must point the same way.`, at);
     const ends = [
       { label: asLabel(left), included: sign.endsWith("=") },
-      { label: asLabel(right), included: second.endsWith("=") },
+      { label: this.label(), included: second.endsWith("=") },
     ];
     const [low, high] = sign[0] === "<" ? ends : ends.reverse();
     return { kind: "between", name: this.name(middle), low, high, negated };
   }
 }
 
-function asLabel(token) {
-  return { text: token.text, number: token.kind === "word" && readsAsNumber(token.text), at: token.at };
+function asLabel({ kind, text, at }) {
+  return { text, number: kind === "word" && readsAsNumber(text), at };
 }
 
-function sameLabel(a, b) {
-  return a.text === b.text && a.number === b.number;
-}
-
-function found(token) {
-  return token.kind === "end" ? "the end" : quote(token.text);
-}
-
-function noVerb(token) {
-  const reason = `Expected P(...), E(...), H(...), MI(...), argmax or sample, found ${found(token)}.`;
-  const near = VERBS.find((verb) => token.kind === "word" && verb.toLowerCase() === token.text.toLowerCase());
-  return near ? `${reason} Did you mean ${near}?` : reason;
+function distinct(labels) {
+  return [...new Map([...labels].reverse().map((label) => [labelText(label), label])).values()].reverse();
 }
 
 export function labelText(label) {
   return label.number ? label.text : nameText(label.text);
 }
 
-/** The one canonical text of a question; `text` is that of an item. */
-export function queryText(query, text = itemText) {
+/** A question as text, its items written by `text`. */
+export function queryText({ verb, asked, given, against, count }, text = itemText) {
   const list = (items) => items.map((item) => text(item)).join(", ");
-  const asked = list(query.asked) + (query.against.length ? `; ${list(query.against)}` : "");
-  const given = query.given.length ? `| ${list(query.given)}` : "";
-  const inner = [asked, given].filter(Boolean).join(" ");
-  if (query.verb === "argmax" || query.verb === "sample") {
-    return [query.verb, query.count === null ? "" : String(query.count), inner].filter(Boolean).join(" ");
-  }
-  return `${query.verb}(${inner})`;
+  const left = against.length ? `${list(asked)}; ${list(against)}` : list(asked);
+  const inner = [left, given.length ? `| ${list(given)}` : ""].filter(Boolean).join(" ");
+  if (verb !== "argmax" && verb !== "sample") return `${verb}(${inner})`;
+  return [verb, count === null ? "" : String(count), inner].filter(Boolean).join(" ");
 }
 
-export function itemText(item) {
+/** An item as text; `shown` writes its labels. */
+export function itemText(item, shown = labelText) {
   if (item.kind === "name") return nameText(item.text);
   const name = nameText(item.name.text);
-  if (item.kind === "applies") return `${name} ${item.negated ? "does not apply" : "applies"}`;
-  if (item.kind === "soft")
-    return `${name} ~ {${item.pairs.map(([label, number]) => `${labelText(label)}: ${number.text}`).join(", ")}}`;
+  const { negated, labels, pairs, low, high } = item;
+  if (item.kind === "applies") return `${name} ${negated ? "does not apply" : "applies"}`;
+  if (item.kind === "soft") return `${name} ~ {${pairs.map(([label, x]) => `${shown(label)}: ${x.text}`).join(", ")}}`;
   if (item.kind === "among") {
-    if (item.labels.length === 1) return `${name} ${item.negated ? "!=" : "="} ${labelText(item.labels[0])}`;
-    return `${name} ${item.negated ? "not in" : "in"} {${item.labels.map(labelText).join(", ")}}`;
+    const texts = [...new Set(labels.map(shown))];
+    const isBin = texts.length === 1 && labels.some((label) => shown(label) !== labelText(label));
+    if (isBin && !texts[0].startsWith("[")) return `${negated ? "not " : ""}${name} ${texts[0]}`;
+    if (texts.length > 1 || isBin)
+      return `${name} ${negated ? "not in" : "in"} ${isBin ? texts[0] : `{${texts.join(", ")}}`}`;
+    return `${name} ${negated ? "!=" : "="} ${texts[0]}`;
   }
-  return rangeText(item, name);
-}
-
-function rangeText({ low, high, negated }, name) {
-  const sign = (bound, mark) => `${mark}${bound.included ? "=" : ""}`;
-  let text;
-  if (low && high)
-    text = `${labelText(low.label)} ${sign(low, "<")} ${name} ${sign(high, "<")} ${labelText(high.label)}`;
-  else if (low) text = `${name} ${sign(low, ">")} ${labelText(low.label)}`;
-  else text = `${name} ${sign(high, "<")} ${labelText(high.label)}`;
-  return negated ? `not ${text}` : text;
+  const sign = (end, mark) => `${mark}${end.included ? "=" : ""}`;
+  const before = low && high ? `${labelText(low.label)} ${sign(low, "<")} ` : "";
+  const after = high
+    ? `${sign(high, "<")} ${labelText(high.label)}`
+    : `${sign(low, ">")} ${labelText(low.label)}`;
+  return `${negated ? "not " : ""}${before}${name} ${after}`;
 }

@@ -1,31 +1,15 @@
 // Labels and comparisons of a question into levels of a variable, as rejoint.language.levels has it.
 
-import { QueryError } from "./tokens.js";
-import { nameText, quote } from "./words.js";
+import { labelText, QueryError } from "./grammar.js";
+import { quote } from "./words.js";
 
-/** " Did you mean ...?" for the nearest of what is known, or nothing. */
-export function suggest(text, known) {
-  if (text.length > 100) return "";
-  const short = known.slice(0, 20_000).filter((name) => name.length <= 100);
-  const same = short.find((name) => name.toLowerCase() === text.toLowerCase());
-  const scored = same ? [] : short.map((name) => [likeness(text, name), name]).sort((a, b) => b[0] - a[0]);
-  const near = same ?? (scored[0]?.[0] >= 0.6 ? scored[0][1] : undefined);
-  return near === undefined ? "" : ` Did you mean ${quote(near)}?`;
+/** The known text that is the same but for capitals, as advice, else what is known. */
+export function advise(text, known, what) {
+  const near = known.find((name) => name.toLowerCase() === text.toLowerCase());
+  return near === undefined ? `${what} ${list(known)}.` : `Did you mean ${quote(near)}?`;
 }
 
-/** Twice the letters in common, in order, over the letters of both. */
-function likeness(a, b) {
-  let row = new Array(b.length + 1).fill(0);
-  for (const x of a) {
-    const next = [0];
-    for (let j = 1; j <= b.length; j++)
-      next.push(x === b[j - 1] ? row[j - 1] + 1 : Math.max(row[j], next[j - 1]));
-    row = next;
-  }
-  return (2 * row[b.length]) / (a.length + b.length || 1);
-}
-
-export function known(texts, most = 6) {
+function list(texts, most = 6) {
   const shown = texts.slice(0, most).map(quote).join(", ");
   return texts.length <= most ? shown : `${shown}, ... (${texts.length} in all)`;
 }
@@ -60,7 +44,7 @@ export class Levels {
   }
 
   /** One number for each level: how likely it is made, or its share that meets all conditions. */
-  likelihood(...conditions) {
+  likelihood(conditions) {
     const found = new Float64Array(this.owner.length).fill(1);
     for (const condition of conditions) {
       if (condition.kind === "soft") {
@@ -75,7 +59,10 @@ export class Levels {
           found[at] = 0;
       });
     }
-    return this.contents ? this.share(found) : found;
+    const met = this.contents ? this.share(found) : found;
+    if (!conditions.some(({ kind }) => kind === "soft")) return met;
+    const top = met.reduce((a, b) => Math.max(a, b), 0) || 1; // products may be tiny; only ratios matter
+    return met.map((x) => x / top);
   }
 
   /** The mean over the values of each bin; a bin that is met as a whole is met exactly. */
@@ -100,26 +87,15 @@ export class Levels {
     }
     if (code < 0) {
       const { name, labels } = this.variable;
-      this.fail(
-        `${quote(name)} has no level ${quote(label.text)}; its levels are ${known(labels)}.${suggest(label.text, labels)}`,
-        label,
-      );
+      const advice = advise(label.text, labels, "Its levels are");
+      this.fail(`${quote(name)} has no level ${quote(label.text)}. ${advice}`, label);
     }
     return code;
   }
 
-  /** A condition with the bins that it was read as in place of numbers, as text; null if there are none. */
-  inBins({ kind, name, labels, pairs, negated }, labelText) {
-    const shown = (label) => this.readAs.get(label.text) ?? labelText(label);
-    const text = nameText(name.text);
-    if (kind === "soft" && this.readAs.size)
-      return `${text} ~ {${pairs.map(([label, value]) => `${shown(label)}: ${value.text}`).join(", ")}}`;
-    if (kind !== "among" || !labels.some((label) => this.readAs.has(label.text))) return null;
-    const bins = [...new Set(labels.map(shown))];
-    const within = negated ? "not in" : "in";
-    if (bins.length > 1) return `${text} ${within} {${bins.join(", ")}}`;
-    if (bins[0].startsWith("[")) return `${text} ${within} ${bins[0]}`;
-    return `${negated ? "not " : ""}${text} ${bins[0]}`;
+  /** A label, or the bin that it was read as. */
+  shown(label) {
+    return this.readAs.get(label.text) ?? labelText(label);
   }
 
   /** The position of a level that has a place in the order. */
@@ -148,7 +124,7 @@ export class Levels {
     const seen = new Set();
     for (const [label, value] of pairs) {
       const code = this.code(label);
-      if (seen.has(code)) this.fail(`The level ${quote(this.variable.labels[code])} appears twice.`, label);
+      if (seen.has(code)) this.fail("A level appears twice.", label);
       seen.add(code);
       out[code] = Number(value.text);
       if (!Number.isFinite(out[code])) this.fail("This number is too large.", value);
@@ -160,15 +136,8 @@ export class Levels {
 
   between(condition) {
     const { variable } = this;
-    if (variable.kind === "nominal" && this.byNumber.size !== variable.valued) {
-      const { name } = variable;
-      throw new QueryError(
-        `${quote(name)} is nominal: its levels have no order to compare by. List the levels that are meant ` +
-          `(${name} in {...}), or declare the variable ordinal when the data are read.`,
-        this.text,
-        condition.name.at,
-      );
-    }
+    if (variable.kind === "nominal" && this.byNumber.size !== variable.valued)
+      this.fail(`${quote(variable.name)} is nominal: its levels have no order. List those meant.`, condition.name);
     const low = condition.low ? this.below(condition.low, !condition.low.included) : null;
     const high = condition.high ? this.below(condition.high, condition.high.included) : null;
     return this.owner.map((_, at) => !low?.[at] && (high ? high[at] : true));
@@ -197,18 +166,9 @@ export class Levels {
       (bin, i) => bin && !below[i] && !(inclusive ? bin[0] > value : bin[0] >= value),
     );
     if (cut >= 0) {
-      this.fail(
-        `The bin ${this.variable.labels[cut]} of ${quote(this.variable.name)} would be cut at ${label.text}, and the distribution within it is not known: ${wayOut(this.bins[cut], value)}.`,
-        label,
-      );
+      const bin = `${this.variable.labels[cut]} of ${quote(this.variable.name)}`;
+      this.fail(`The bin ${bin} would be cut at ${label.text}, and what is within it is not known.`, label);
     }
     return below;
   }
-}
-
-function wayOut([left, right], value) {
-  if (value === left) return `it holds ${value} itself, so write < or >=`;
-  if (value === right) return `it holds ${value} itself, so write <= or >`;
-  const edges = [left, right].filter(Number.isFinite);
-  return edges.length ? `compare with ${edges.join(" or ")}` : "it is the only one";
 }

@@ -8,7 +8,7 @@ import { describe } from "./evidence.js";
 import { describeBounds } from "./intervals.js";
 import { h, note, plainTable, replace, scroll } from "./dom.js";
 import { levelsAt } from "./tables.js";
-import { QueryError } from "./tokens.js";
+import { QueryError } from "./grammar.js";
 import { askPython, question } from "./code.js";
 import { shareBar } from "./share.js";
 
@@ -320,14 +320,11 @@ export class QueryView {
   }
 }
 
-/** What is wrong, and a caret below the place. */
+/** What is wrong with a question, and a mark below the place. */
 function pointed({ reason, text, position }) {
-  const chars = Array.from(text, (c) => (/\s/u.test(c) ? " " : c));
-  const start = Math.max(0, position - 38);
-  const line = `${start ? "..." : ""}${chars.slice(start, position + 38).join("")}`;
-  const caret = `${" ".repeat((start ? 3 : 0) + position - start)}^`;
+  const line = text.replace(/\s/gu, " ");
   return [
     h("p", { class: "warning", text: reason }),
-    h("pre", { class: "caret", text: `${line}\n${caret}` }),
+    h("pre", { class: "caret", text: `${line}\n${" ".repeat(position)}^` }),
   ];
 }
