@@ -107,7 +107,7 @@ paper-fast: $(VENV)/test.stamp  ## a small part of each, against expected values
 	@$(BIN)/python -m paper --fast --results "$$(mktemp -d)"
 
 clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) build dist demo docs/_build docs/gallery docs/generated
+	rm -rf $(VENV) build dist demo docs/_build docs/gallery docs/reference/generated
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -1,6 +1,10 @@
 import os
+import sys
+from pathlib import Path
 
 import rejoint
+
+sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1])]
 
 project = "rejoint"
 author = "rejoint contributors"
@@ -11,11 +15,25 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "sphinx_click",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "figures",
+    "mathml",
+    "short_names",
 ]
-exclude_patterns = ["_build", "_templates", "extend/*.py"]
+html_math_renderer = "mathml"
+exclude_patterns = ["_build", "_ext", "_templates", "extend/*.py"]
 templates_path = ["_templates"]
-nitpicky = False
+nitpicky = True
+nitpick_ignore = [
+    ("py:attr", "basis"),  # attributes that the docstring of their own class names
+    ("py:attr", "bounds"),
+    ("py:attr", "pmf_"),
+    ("py:class", "Recommendation"),
+    ("py:class", "rejoint.factorization.loss.Loss"),
+    ("py:mod", "rejoint.estimators.recommender.traits"),
+]
 
 autosummary_generate = True
 # Some file systems cannot tell rejoint.Scan.html from rejoint.scan.html.
@@ -39,7 +57,9 @@ html_theme = "pydata_sphinx_theme"
 html_title = "rejoint"
 html_show_sourcelink = False
 html_static_path = ["_static"]
-html_css_files = ["long_names.css"]
+html_css_files = ["pages.css"]
+# Pages without pages below them have nothing to list at the left.
+html_sidebars = {"index": [], "design": [], "search": [], "genindex": []}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
@@ -47,3 +67,12 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+
+
+def escape_stars(app, context, lines):
+    """Show a pattern of files in the help of a command as it is, and not as emphasis."""
+    lines[:] = [line.replace("*", r"\*") for line in lines]
+
+
+def setup(app):
+    app.connect("sphinx-click-process-description", escape_stars)

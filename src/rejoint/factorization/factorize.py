@@ -129,7 +129,7 @@ def factorize(
     progress : bool, optional
         Whether to show progress on stderr; by default where that is a terminal.
     on_interrupt : {"raise", "return"}
-        What Ctrl-C does: raise :class:`~rejoint.solver.FitInterrupted`, whose ``result`` is the
+        What Ctrl-C does: raise :class:`~rejoint.FitInterrupted`, whose ``result`` is the
         best model so far, or return that result.
 
     Returns
