@@ -21,7 +21,7 @@ BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cp
 SKLEARN_CHECKS := tests/estimators -k scikit_learn
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test fuzz tables interrupts sklearn lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables figures docs screenshots paper paper-fast clean help
+.PHONY: demo test fuzz tables interrupts sklearn lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables figures docs docs-check dist test-floor changelog screenshots paper paper-fast clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from incomplete records
 	@$(BIN)/rejoint demo --output demo
@@ -30,10 +30,14 @@ test: lint browser  ## lint, types, tests and doctests, with compiled kernels an
 	$(PYTEST)
 	$(if $(KERNEL_TESTS),REJOINT_KERNELS=numpy $(PYTEST) $(KERNEL_TESTS))
 
-lint: $(VENV)/test.stamp  ## ruff and mypy --strict
+lint: $(VENV)/test.stamp  ## ruff, mypy --strict, spelling, workflows
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md changes docs examples src tools
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[bf]*.yml
+	$(BIN)/check-jsonschema -q --builtin-schema vendor.citation-file-format CITATION.cff
 
 browser:  # Chromium, for the tests of the explorer; without it they are skipped
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
@@ -96,6 +100,25 @@ docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
+docs-check: docs browser  ## overflow at 1440 pixels, and what searches find
+	@$(BIN)/python -m tools.check_pages docs/_build/html
+
+test-floor:  ## the suite at the minimum versions that pyproject.toml names, in an environment of its own
+	@mkdir -p build
+	$(PYTHON) -m venv build/floor
+	$(PYTHON) -m tools.floors > build/floors.txt
+	build/floor/bin/python -m pip install -qq --disable-pip-version-check -c build/floors.txt -e '.[test]'
+	build/floor/bin/python -m pip list --disable-pip-version-check | grep -i -e numpy -e scipy -e scikit-learn -e pandas
+	build/floor/bin/python -m pytest -q -n $(WORKERS) --dist loadfile
+
+dist: $(VENV)/dist.stamp  ## sdist and wheel into dist/, each installed and tried, the sdist with and without compiler
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m tools.try_dist dist
+
+changelog:  ## what changes/ will add to CHANGELOG.md
+	@$(PYTHON) -m tools.changelog
+
 screenshots: $(VENV)/test.stamp browser  ## pictures of the explorer and sessions of the command line, for README and docs
 	@$(BIN)/python docs/screenshots.py
 	@$(BIN)/python docs/cli_sessions.py
@@ -144,6 +167,10 @@ $(VENV)/paper.stamp: $(BUILD_FILES) | $(VENV)/bin/python
 	$(call install,test$(comma)lint$(comma)paper)
 	@touch $@ $(VENV)/test.stamp $(VENV)/plots.stamp
 
+$(VENV)/dist.stamp: $(BUILD_FILES) | $(VENV)/bin/python
+	$(BIN)/python -m pip install -qq --disable-pip-version-check 'build>=1.2'
+	@touch $@
+
 $(VENV)/docs.stamp: $(BUILD_FILES) | $(VENV)/bin/python
-	$(call install,docs)
+	$(call install,docs$(comma)test)
 	@touch $@ $(VENV)/plots.stamp
