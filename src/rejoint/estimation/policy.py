@@ -242,8 +242,6 @@ class Policy:
     rank_gap: float = 0.1
     # Nats over ten steps below which a fit has converged: ranks differ by tens of them.
     rank_nats: float = 0.3
-    # Rows beyond which as many are drawn for criteria of fits to all records.
-    most_rows: int = 1_000_000
 
     def __str__(self) -> str:
         """One line a number."""

@@ -1,5 +1,8 @@
-"""Criteria of fits to all records: AIC, BIC and aBIC at the maximum likelihood, and evidence."""
+"""Criteria of the rank and the search by them: AIC, BIC, aBIC, evidence of fits to all records."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from math import inf, isnan
 from typing import Any
 
 import numpy as np
@@ -7,15 +10,133 @@ from scipy.special import gammaln
 
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
-from rejoint.estimation.policy import Policy
+from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
 from rejoint.estimation.starts import fit_rank, independence, widen
 from rejoint.estimation.variational import Variational
+from rejoint.messages import Countdown
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.selection import CriterionText, RankCriterion
+from rejoint.rank.selection import CriterionTable, CriterionText, Selection, describe_selection
 from rejoint.solver.run import run
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
+
+
+class RankCriterion(ABC):
+    """Scores ranks, with the error of their differences, and chooses which ones to score.
+
+    Parameters
+    ----------
+    criterion : str
+        What is scored.
+    measure : CriterionText
+        The criterion as sentences name it.
+    slack : float
+        Scores that differ by no more are treated as equal: one nat over all records.
+    cap : int
+        Largest rank of use.
+    """
+
+    policy = DEFAULT
+    session: Session
+
+    def __init__(self, criterion: str, measure: CriterionText, slack: float, cap: int) -> None:
+        self.criterion, self.measure, self.slack, self.cap = criterion, measure, slack, cap
+        self.scores: dict[int, float] = {}
+        self.columns: dict[int, dict[str, float]] = {}  # of the table, by rank
+
+    @abstractmethod
+    def fit(self, rank: int) -> float:
+        """Fit a rank and return its score."""
+
+    @abstractmethod
+    def pmf(self, rank: int) -> LowRankPMF:
+        """The model of a rank that was fitted."""
+
+    def error(self, chosen: int, other: int) -> float:
+        """By how much two scores may differ by chance; at least ``slack``, zero for one rank."""
+        return 0.0 if chosen == other else self.slack
+
+    def choose(self) -> int:
+        """The smallest rank whose score is the best but for ``slack``."""
+        least = max(self.scores.values()) - self.slack
+        return min(rank for rank, score in self.scores.items() if score >= least)
+
+    def ending(self, chosen: int) -> str:
+        """What to add to the sentence about the rank chosen."""
+        if chosen == max(self.scores) < self.cap:
+            return "It is the largest that was tried: larger ones may be better."
+        return ""
+
+    def is_past_best(self, rank: int) -> bool:
+        """Whether a rank larger than those so far need not be tried."""
+        best = self.choose()
+        return sum(other > best for other in self.scores) >= self.policy.flat_ranks
+
+    def next_between(self) -> int | None:
+        """Next rank to try, in the wider gap beside the best; None if both are closed."""
+        best = self.choose()
+        below = max((rank for rank in self.scores if rank < best), default=best)
+        above = min((rank for rank in self.scores if rank > best), default=best)
+        gap, low = max((above - best, best), (best - below, below))
+        return None if gap <= max(1.0, self.policy.rank_gap * best) else low + gap // 2
+
+    def conclude(self, interrupted: bool = False) -> Selection:
+        """Choose a rank by its score, find the ranks that tie with it, and describe both."""
+        chosen, ranks = self.choose(), tuple(sorted(self.scores))
+        scores = np.array([self.scores[rank] for rank in ranks])
+        errors = np.array([self.error(chosen, rank) for rank in ranks])
+        near = self.scores[chosen] - errors <= scores  # in this order, so that -inf is near -inf
+        tied = tuple(rank for rank, close in zip(ranks, near, strict=True) if close)
+        end = "The search was interrupted: other ranks may be better."
+        end = end if interrupted else self.ending(chosen)
+        words = f"{describe_selection(chosen, self.scores, tied, self.measure)} {end}".rstrip()
+        names = self.columns[ranks[0]] if self.columns else ()
+        columns = {name: np.array([self.columns[r][name] for r in ranks]) for name in names}
+        result = (chosen, ranks, scores, errors, tied, self.criterion, words, self.pmf(chosen))
+        return Selection(*result, interrupted, table=CriterionTable(ranks, columns))
+
+
+def search_ranks(
+    criterion: RankCriterion, ranks: Sequence[int] | None, session: Session
+) -> Selection:
+    """Score the ranks given, or growing ones until these are enough, then those between.
+
+    An interrupted search offers a selection of what was scored.
+    """
+    wanted = list(ranks or ranks_to_try(criterion.cap, criterion.policy))
+    countdown = Countdown(float(sum(wanted)))
+
+    def score(rank: int, which: str) -> None:
+        head = f"rank {rank}, {which}"
+        session.report(head)
+        criterion.session = session.reporting(lambda line: session.report(f"{head}: {line}"))
+        value = criterion.fit(rank)
+        criterion.scores[rank] = -inf if isnan(value) else value
+        session.offer(lambda: criterion.conclude(interrupted=True), certain=True)
+
+    for number, rank in enumerate(wanted):
+        if not ranks and criterion.scores and criterion.is_past_best(rank):
+            break
+        left = countdown.tell(float(sum(wanted[:number])))
+        score(rank, f"{number + 1} of {'' if ranks else 'at most '}{len(wanted)}{left}")
+    while not ranks and (middle := criterion.next_between()) is not None:
+        score(middle, "between those tried")
+    criterion.session = session
+    return criterion.conclude()
+
+
+def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
+    """Ranks in growing order, each about half as large again as the one before, up to a cap.
+
+    One that is just below the cap is left out: it costs nearly as much and tells little more.
+    """
+    rank = 1
+    while rank < cap / (1.25 if rank > 12 else 1.0):
+        yield rank
+        rank = max(rank + 1, round(policy.rank_ratio * rank))
+    yield cap
 
 
 def largest_rank(data: InMemory) -> int:
@@ -36,13 +157,7 @@ def count_records(data: InMemory) -> int:
 def information_criteria(
     log_likelihood: float, parameters: int, records: float
 ) -> dict[str, float]:
-    """AIC, BIC and the sample-size adjusted BIC; lower is better.
-
-    Examples
-    --------
-    >>> information_criteria(-100.0, 5, 1000)["aic"]
-    210.0
-    """
+    """AIC, BIC and the sample-size adjusted BIC; lower is better."""
     prices = {"aic": 2.0, "bic": np.log(records), "abic": np.log((records + 2.0) / 24.0)}
     return {name: -2.0 * log_likelihood + each * parameters for name, each in prices.items()}
 
@@ -54,21 +169,13 @@ def relative_entropy(data: InMemory, model: Model) -> tuple[float, float]:
     records: 1 where all are classified with certainty, 0 where nothing is known, NaN for one
     class. The expected log-probability of records and classes together falls short of the
     log-likelihood by ``H``.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> from rejoint.estimation.data import InMemory
-    >>> data = InMemory.of(rj.Records.of({"a": ["x", "y", "y"], "b": ["x", "y", "y"]}))
-    >>> relative_entropy(data, Model.of([0.3, 0.7], [np.eye(2)] * 2))[1]
-    1.0
     """
-    found = data.expect(model)
-    together = float(np.sum(found.counts * np.log(np.maximum(model.stacked, 1e-300))))
+    sums = data.expect(model)
+    together = float(np.sum(sums.counts * np.log(np.maximum(model.stacked, 1e-300))))
     if model.rank == 1:
-        return found.log_likelihood, np.nan
-    entropy = max(found.log_likelihood - together, 0.0)
-    return found.log_likelihood, float(1.0 - entropy / (data.total * np.log(model.rank)))
+        return sums.log_likelihood, np.nan
+    entropy = max(sums.log_likelihood - together, 0.0)
+    return sums.log_likelihood, float(1.0 - entropy / (data.total * np.log(model.rank)))
 
 
 class InformationCriterion(RankCriterion):
@@ -91,10 +198,9 @@ class InformationCriterion(RankCriterion):
         self, criterion: str, data: InMemory, solver: Any, n_init: int | None, policy: Policy
     ) -> None:
         name = "aBIC" if criterion == "abic" else criterion.upper()
-        measure = CriterionText(name, "2", f"2 in {name}", -2.0 * data.total)
+        measure = CriterionText(name, "2", -2.0 * data.total)
         if criterion == "evidence":
-            name = "lower bound of the log-evidence"
-            measure = CriterionText(name, "one nat", "one nat", data.total)
+            measure = CriterionText("lower bound of the log-evidence", "one nat", data.total)
         super().__init__(criterion, measure, 1.0 / data.total, largest_rank(data))
         self.data, self.solver, self.n_init, self.policy = data, solver, n_init, policy
         self.models: dict[int, Model] = {}

@@ -11,6 +11,7 @@ are flat, where the budget is spent, or at one class for ten records.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from math import ceil, inf
 from typing import Any, Literal
@@ -30,15 +31,8 @@ from rejoint.estimation.starts import fit_rank, independence, random_model, wide
 from rejoint.messages import Argument, Message
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.criteria import largest_rank
-from rejoint.rank.selection import (
-    AnswerPlan,
-    CriterionText,
-    EnsembleCurve,
-    RankCriterion,
-    Selection,
-    search_ranks,
-)
+from rejoint.rank.criteria import RankCriterion, largest_rank, search_ranks
+from rejoint.rank.selection import AnswerPlan, CriterionText, EnsembleCurve, Selection
 from rejoint.solver.run import run
 from rejoint.solver.search import search
 from rejoint.solver.session import Session
@@ -47,8 +41,8 @@ from rejoint.text import cite
 
 FOLDS = 5  # parts that records are divided into; few of them judge where records are many
 
-#: Passes over the records that a trial of a rank counts for.
-TRIAL_PASSES = 100
+#: Passes over the records that a trial of a rank counts for, and that taking a class away does.
+TRIAL_PASSES, MERGE_PASSES = 100, 25
 
 #: Cells times classes that passes go through in a second, on a common machine.
 CELLS_PER_SECOND = 3e9
@@ -57,13 +51,15 @@ CELLS_PER_SECOND = 3e9
 #: probability of what it never sees to zero only in the limit.
 IMPOSSIBLE = -600.0
 
+HELD_OUT = CriterionText("held-out log-likelihood per record", "one standard error")
+
 
 @dataclass(frozen=True)
 class Trial:
     """One rank on one fold: the mode, and the log-probabilities of the judging records.
 
     ``mode_logs`` and ``ensemble_logs`` are empty where that curve has ended; ``members`` are the
-    models of the ensemble.
+    models of the ensemble, of the first fold alone.
     """
 
     mode: Model
@@ -101,53 +97,40 @@ class Task:
         Records to learn from, and others.
     rank : int
         Number of classes.
+    seed : tuple of int
+    fingerprint : str
+        What tells the data from others, for a checkpoint.
     warm : Trial, optional
         A smaller rank on the same fold, whose mode is widened as one candidate.
     mode, ensemble : bool
         Which of the two is wanted.
-    policy : Policy
-    solver : object, optional
-        What finds the mode; by default chains and steps of EM with a prior.
-    n_init : int, optional
-        Its starts.
-    seed : tuple of int
-    fingerprint : str
-        What tells the data from others, for a checkpoint.
     """
 
     fold: Fold = field(compare=False)
     rank: int
+    seed: tuple[int, ...]
+    fingerprint: str
     warm: Trial | None = field(default=None, compare=False)
     mode: bool = True
     ensemble: bool = True
-    policy: Policy = DEFAULT
-    solver: Any = None
-    n_init: int | None = None
-    seed: tuple[int, ...] = (0,)
-    fingerprint: str = ""
 
     def alone(self) -> "Task":
         """Return a copy for a worker: one thread."""
         return replace(self, fold=self.fold.alone())
 
 
-def try_rank(problem: Any, start: Task, number: int, session: Session, key: str) -> Trial:
-    """Fit a rank to the learning records of a fold, and judge it by the others."""
-    rank, warm, policy = start.rank, start.warm, start.policy
-    learn, judge = start.fold.learn, start.fold.judge
-    rng, none = np.random.default_rng(start.seed), np.empty(0)
+def try_rank(
+    problem: Any, task: Task, number: int, session: Session, key: str, *, policy: Policy
+) -> Trial:
+    """Fit a rank to the learning records of a fold by chains, and judge it by the others."""
+    rank, warm, learn, judge = task.rank, task.warm, task.fold.learn, task.fold.judge
+    rng, none = np.random.default_rng(task.seed), np.empty(0)
     first = first_concentrations(learn, policy) if warm is None else warm.concentrations
-    if start.solver is not None:
-        known = [] if warm is None else [widen(learn, warm.mode, rank, rng, policy)]
-        here = replace(session, rng=rng, executor=None)
-        model = fit_rank(learn, rank, start.solver, known, start.n_init, here, policy).model
-        logs = judge.log_prob(model)
-        return Trial(model, np.where(logs < IMPOSSIBLE, -np.inf, logs), none, first)
     if rank == 1:
         logs = judge.log_prob(independence(learn))
         return Trial(independence(learn), logs, logs, first, (independence(learn),))
     starts = [random_model(learn, rank, rng) for _ in range(policy.trial_chains)]
-    if warm is not None and start.mode:
+    if warm is not None and task.mode:
         starts.append(widen(learn, warm.mode, rank, rng, policy))
     sampler, ends, members = Bayes(policy=policy), list[Draw](), list[Model]()
     length = policy.trial_kept[-1] + 1
@@ -156,40 +139,46 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
         for sweep, draw in enumerate(chain):
             session.report(f"part {number + 1}, sweep {sweep + 1} of {length}")
             # As many chains at every rank: an ensemble of more would look better by that alone.
-            if start.ensemble and k < policy.trial_chains and sweep in policy.trial_kept:
+            if task.ensemble and k < policy.trial_chains and sweep in policy.trial_kept:
                 members.append(draw.mean)
         ends.append(draw)
     logs = none
-    if start.ensemble:
+    if task.ensemble:
         logs = np.logaddexp.reduce([judge.log_prob(each) for each in members], axis=0)
         logs -= np.log(len(members))
+    several = tuple(members) if number == 0 else ()
     concentrations = np.median([end.concentrations for end in ends], axis=0)
-    if not start.mode:
-        return Trial(ends[0].mean, none, logs, concentrations, tuple(members))
+    if not task.mode:
+        return Trial(ends[0].mean, none, logs, concentrations, several)
     em = Em(make_prior(learn, concentrations), limits=policy.polish, policy=policy)
     best = min((end.mean for end in ends), key=lambda model: em.init(learn, model).objective)
     mode = run(em, learn, best).model
-    return Trial(mode, judge.log_prob(mode), logs, concentrations, tuple(members))
+    return Trial(mode, judge.log_prob(mode), logs, concentrations, several)
+
+
+def try_solver(
+    problem: Any,
+    task: Task,
+    number: int,
+    session: Session,
+    key: str,
+    *,
+    policy: Policy,
+    solver: Any,
+    n_init: int | None,
+) -> Trial:
+    """Fit a rank to the learning records of a fold by a solver, and judge it by the others."""
+    rng, warm, learn = np.random.default_rng(task.seed), task.warm, task.fold.learn
+    known = [] if warm is None else [widen(learn, warm.mode, task.rank, rng, policy)]
+    here = replace(session, rng=rng, executor=None)
+    model = fit_rank(learn, task.rank, solver, known, n_init, here, policy).model
+    logs = task.fold.judge.log_prob(model)
+    logs = np.where(logs < IMPOSSIBLE, -np.inf, logs)
+    return Trial(model, logs, np.empty(0), first_concentrations(learn, policy))
 
 
 class Curve:
-    """Held-out log-probabilities by rank, all of the same records.
-
-    Parameters
-    ----------
-    folds : sequence of Fold
-        Whose judging records the log-probabilities are of, one fold after the other.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> from rejoint.estimation.data import InMemory
-    >>> data = InMemory.of(rj.Records.of({"a": ["x", "y", "x", "y"]}))
-    >>> curve = Curve(list(make_folds(data, 2, np.random.default_rng(0))))
-    >>> curve.logs = {1: np.array([-1.0, -1.0]), 2: np.array([-0.5, -0.7])}
-    >>> round(curve.score(2), 3), curve.best
-    (-0.6, 2)
-    """
+    """Held-out log-probabilities by rank, all of the judging records of the same folds."""
 
     def __init__(self, folds: Sequence[Fold]) -> None:
         self.logs: dict[int, FloatArray] = {}
@@ -201,12 +190,10 @@ class Curve:
 
     def add(self, rank: int, logs: FloatArray, flat: float) -> None:
         """Add a rank; the curve ends where ``flat`` in a row are no better by a standard error."""
-        before = self.best if self.logs else None
+        before = self.best if self.logs else rank
         self.logs[rank] = logs
-        if before is None:
-            return
         gained = self.score(rank) - self.score(before) > self.error(before, rank)
-        self.flat = 0 if gained else self.flat + 1
+        self.flat = 0 if gained or before == rank else self.flat + 1
         self.ended = self.flat >= flat
 
     def score(self, rank: int) -> float:
@@ -247,20 +234,6 @@ class Curve:
         return [r for r in self.ranks if self.score(r) >= top - errors * self.error(best, r)]
 
 
-HELD_OUT = CriterionText(
-    "held-out log-likelihood per record",
-    "one standard error",
-    "one standard error of the difference",
-)
-
-#: Why the largest rank that was tried is chosen.
-ENDINGS = {
-    "budget": "The search budget ended there: larger ranks may be better (budget).",
-    "cap": "Larger ranks would have fewer than ten records for each class.",
-    "": "It is the largest that was tried: larger ones may be better.",
-}
-
-
 class HeldOutSearch(RankCriterion):
     """Two curves over growing ranks, and the models behind them.
 
@@ -276,11 +249,10 @@ class HeldOutSearch(RankCriterion):
     parts : int
         Parts that records are divided into, each of which may judge.
     solver : object, optional
-        What finds the modes; there is no curve of ensembles then.
+        What finds the modes; by default chains and steps of EM with a prior. There is no curve of
+        ensembles then.
     n_init : int, optional
         Its starts.
-    flat : int, optional
-        Ranks in a row that are no better, after which a curve ends; by default it does not.
     """
 
     def __init__(
@@ -292,12 +264,13 @@ class HeldOutSearch(RankCriterion):
         parts: int = FOLDS,
         solver: Any = None,
         n_init: int | None = None,
-        flat: float = inf,
     ) -> None:
         if seconds is not None and not 0 < seconds < inf:
             raise ValueError(f"budget must be a number of seconds above 0, got {cite(seconds)}.")
-        self.data, self.session, self.policy = data, session, policy
-        self.solver, self.n_init, self.flat = solver, n_init, flat
+        self.data, self.session, self.policy, self.solver = data, session, policy, solver
+        self.follow = partial(try_rank, policy=policy)
+        if solver is not None:
+            self.follow = partial(try_solver, policy=policy, solver=solver, n_init=n_init)
         self.seed = int(session.rng.integers(2**62))
         folds = list(make_folds(data, parts, session.rng))
         if not folds:
@@ -316,30 +289,26 @@ class HeldOutSearch(RankCriterion):
         self.trials: dict[int, list[Trial]] = {}
         self.mode, self.ensemble = Curve(self.folds), Curve(self.folds)
         self.ensemble.ended = solver is not None
+        self.flat: float = inf  # ranks in a row that are no better, after which a curve ends
         self.budget = seconds * CELLS_PER_SECOND if seconds else policy.search_cells
         self.spent, self.stop = 0.0, ""
         learn = min(fold.learn.total for fold in self.folds)
         most = min(learn / policy.records_per_class, policy.most_classes, largest_rank(data))
         super().__init__("heldout", HELD_OUT, 1.0 / self.mode.total, max(1, int(most)))
 
-    def is_past_best(self, rank: int) -> bool:
-        """Whether both curves are flat, or the budget is spent."""
-        if self.mode.ended and self.ensemble.ended:
-            return True
-        self.stop = "budget" if self.spent + self.cost(rank) > self.budget else ""
-        return bool(self.stop)
-
-    def cost(self, rank: int) -> float:
-        """Return the cost of a trial of a rank, in cells times classes."""
-        return TRIAL_PASSES * sum(pass_cells(fold.learn, rank, self.policy) for fold in self.folds)
-
-    def concentrations(self, rank: int) -> FloatArray:
-        """Concentrations of the prior that chains of a rank have found, or of the nearest one."""
-        tried = min(self.trials, key=lambda other: abs(np.log(other / rank)))
-        return np.asarray(np.median([t.concentrations for t in self.trials[tried]], axis=0))
-
-    def next_between(self) -> None:
-        """Gaps are closed by merging classes."""
+    def select(self, ranks: Sequence[int] | None, plan: bool) -> Selection:
+        """Search ranks, merge classes around the best one, and plan what answers if asked to."""
+        session = self.session
+        self.flat = inf if ranks else self.policy.flat_ranks
+        selection = search_ranks(self, ranks, session)
+        if ranks is None and self.solver is None:
+            self.merge_back()
+            selection = self.conclude()
+        if not plan:
+            return selection
+        session.offer(lambda: replace(selection, interrupted=True), certain=True)
+        chosen = self.plan()
+        return replace(selection, plan=chosen, words=f"{selection.words} {chosen.text}")
 
     def fit(self, rank: int) -> float:
         """Try a rank on every fold."""
@@ -347,24 +316,33 @@ class HeldOutSearch(RankCriterion):
         below = max((r for r in self.trials if r < rank), default=None)
         warm = [None] * len(self.folds) if below is None else self.trials[below]
         mark = self.data.fingerprint if self.session.checkpoint.active else ""
-        own = self.policy, self.solver, self.n_init
         tasks = [
-            Task(fold, rank, warm[k], mode, ensemble, *own, (self.seed, k, rank), mark)
+            Task(fold, rank, (self.seed, k, rank), mark, warm[k], mode, ensemble)
             for k, fold in enumerate(self.folds)
         ]
-        self.trials[rank] = trials = search(None, tasks, try_rank, self.session, thaw=Trial.thaw)
+        trials = search(None, tasks, self.follow, self.session, thaw=Trial.thaw)
+        self.trials[rank] = trials
         self.spent += self.cost(rank)
         if mode:
             self.mode.add(rank, np.concatenate([t.mode_logs for t in trials]), self.flat)
         if ensemble:
             self.ensemble.add(rank, np.concatenate([t.ensemble_logs for t in trials]), self.flat)
-            # Members of ensembles that cannot answer any more take much memory.
-            near = self.ensemble.near(self.policy.ensemble_errors)
-            for tried, own_trials in self.trials.items():
-                for k, trial in enumerate(own_trials):
-                    if k or tried not in near:
-                        own_trials[k] = replace(trial, members=())
         return self.mode.score(rank) if mode else np.nan
+
+    def cost(self, rank: int) -> float:
+        """Return the cost of a trial of a rank, in cells times classes."""
+        return TRIAL_PASSES * sum(pass_cells(fold.learn, rank, self.policy) for fold in self.folds)
+
+    def is_past_best(self, rank: int) -> bool:
+        """Whether both curves are flat, or the budget is spent."""
+        if self.mode.ended and self.ensemble.ended:
+            return True
+        if self.spent + self.cost(rank) > self.budget:
+            self.stop = "The search budget ended there: larger ranks may be better (budget)."
+        return bool(self.stop)
+
+    def next_between(self) -> None:
+        """Gaps are closed by merging classes."""
 
     def choose(self) -> int:
         """Return the smallest rank whose mode is within one standard error of the best."""
@@ -380,17 +358,16 @@ class HeldOutSearch(RankCriterion):
 
     def ending(self, chosen: int) -> str:
         """Say why there are no larger ranks, and how many records were used, where not all."""
-        said = []
+        texts, rows, most = [], len(self.data.records.weight), self.policy.learn_rows
         if chosen == max(self.mode.logs) < largest_rank(self.data):
-            at_cap = not self.stop and chosen == self.cap
-            said.append(ENDINGS["cap" if at_cap else self.stop])
-        rows, most = len(self.data.records.weight), self.policy.learn_rows
+            cap = "Larger ranks would have fewer than ten records for each class."
+            texts.append(self.stop or (cap if chosen == self.cap else super().ending(chosen)))
         if any(len(fold.learn.records.weight) >= most for fold in self.folds):
-            said.append(
+            texts.append(
                 f"The search learned from {most:,} of the {rows:,} distinct records, drawn at "
                 "random."
             )
-        return " ".join(said)
+        return " ".join(texts)
 
     def conclude(self, interrupted: bool = False) -> Selection:
         """Return the selection by the curves so far."""
@@ -407,19 +384,6 @@ class HeldOutSearch(RankCriterion):
         scores = np.array([ensemble.score(tried) for tried in ensemble.ranks])
         return replace(selection, ensemble=EnsembleCurve(rank, ensemble.ranks, scores))
 
-    def select(self, ranks: Sequence[int] | None, plan: bool) -> Selection:
-        """Search ranks, merge classes around the best one, and plan what answers if asked to."""
-        session = self.session
-        selection = search_ranks(self, ranks, session)
-        if ranks is None and self.solver is None:
-            self.merge_back()
-            selection = self.conclude()
-        if not plan:
-            return selection
-        session.offer(lambda: replace(selection, interrupted=True), certain=True)
-        chosen = self.plan()
-        return replace(selection, plan=chosen, words=f"{selection.words} {chosen.text}")
-
     def merge_back(self) -> None:
         """Merge classes one by one, from the rank tried above the choice to the second one below.
 
@@ -432,25 +396,26 @@ class HeldOutSearch(RankCriterion):
         above = [choice, *(r for r in tried if r > choice)][:2]
         top = max((r for r in above if r <= policy.largest_merged), default=choice)
         bottom = [1, 1, *(r for r in tried if r < choice)][-2]
-        pairs, steps = policy.merge_tries
-        passes = ((pairs + 1) * steps + policy.polish.max_steps) * (top - bottom)
-        middle = (top + bottom) // 2
-        cells = passes * sum(pass_cells(fold.learn, middle, policy) for fold in self.folds)
+        cells = self.cost((top + bottom) // 2) * MERGE_PASSES / TRIAL_PASSES * (top - bottom)
         if cells > self.budget / 2 or top > policy.largest_merged or top <= bottom + 1:
             return
-        self.spent += cells
         for k, (fold, start) in enumerate(zip(self.folds, self.trials[top], strict=True)):
             prior = make_prior(fold.learn, start.concentrations)
             for model in merge_down(fold.learn, start.mode, bottom + 1, prior, policy):
                 self.session.report(f"rank {model.rank}, by merging classes")
                 logs = fold.judge.log_prob(model)
-                kept = self.trials.setdefault(model.rank, [])
-                if k == len(kept):
-                    kept.append(Trial(model, logs, np.empty(0), start.concentrations))
-                elif not len(kept[k].mode_logs) or fold.mass @ (logs - kept[k].mode_logs) > 0:
-                    kept[k] = replace(kept[k], mode=model, mode_logs=logs)
+                trials = self.trials.setdefault(model.rank, [])
+                if k == len(trials):
+                    trials.append(Trial(model, logs, np.empty(0), start.concentrations))
+                elif not len(trials[k].mode_logs) or fold.mass @ (logs - trials[k].mode_logs) > 0:
+                    trials[k] = replace(trials[k], mode=model, mode_logs=logs)
         for rank in range(bottom + 1, top):
             self.mode.logs[rank] = np.concatenate([each.mode_logs for each in self.trials[rank]])
+
+    def concentrations(self, rank: int) -> FloatArray:
+        """Concentrations of the prior that chains of a rank have found, or of the nearest one."""
+        tried = min(self.trials, key=lambda other: abs(np.log(other / rank)))
+        return np.asarray(np.median([t.concentrations for t in self.trials[tried]], axis=0))
 
     def plan(self) -> AnswerPlan:
         """Choose what answers: chains from random starts, chains from modes, or the mode itself.
@@ -510,19 +475,7 @@ def choose_anchors(
 def merge_down(
     data: InMemory, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
 ) -> Iterator[Model]:
-    """Models of one class less each, down to a rank: the cheapest pairs merged, then followed.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> truth = rj.LowRankPMF([0.5, 0.5], [[[0.9, 0.1], [0.1, 0.9]]] * 5)
-    >>> from rejoint.estimation.data import InMemory
-    >>> data = InMemory.of(truth.sample(2000, random_state=0))
-    >>> start = random_model(data, 4, np.random.default_rng(0))
-    >>> prior = make_prior(data, first_concentrations(data))
-    >>> [model.rank for model in merge_down(data, start, 2, prior)]
-    [3, 2]
-    """
+    """Models of one class less each, down to a rank: the cheapest pairs merged, then followed."""
     polish = Em(prior, limits=policy.polish, policy=policy)
     brief = Em(prior, limits=Limits(policy.merge_tries[1], 0.0, exact=-1.0), policy=policy)
     while model.rank > bottom:

@@ -15,7 +15,8 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.selection import CriterionText, RankCriterion, Selection, search_ranks
+from rejoint.rank.criteria import RankCriterion, search_ranks
+from rejoint.rank.selection import CriterionText, Selection
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
@@ -95,7 +96,7 @@ class TableBic(RankCriterion):
         pairs = [tuple(pair) for s in marginals.index_subsets for pair in combinations(s, 2)]
         self.once = len(set(pairs)) / len(pairs) if pairs else 1.0
         name = "BIC of the tables (each pair of variables counted once)"
-        measure = CriterionText(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
+        measure = CriterionText(name, f"{CLOSE:g}", -2.0 * self.records)
         # The largest rank that the number of cells does not exclude.
         cap = max(report(marginals.domain, subsets=marginals.subsets).counting, 1)
         super().__init__("bic of tables", measure, CLOSE / 2 / self.records, cap)

@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from math import inf
+from functools import partial
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 
+from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
-from rejoint.estimation.folds import draw_rows
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.smoothing import Smooth, smooth_data, smooth_variables
 from rejoint.messages import Progress
@@ -24,9 +24,10 @@ from rejoint.rank.criteria import (
     brief_em,
     count_records,
     largest_rank,
+    search_ranks,
 )
 from rejoint.rank.curve import HeldOutSearch
-from rejoint.rank.selection import Selection, search_ranks
+from rejoint.rank.selection import Selection
 from rejoint.records.infer import Bins, NotApplicable
 from rejoint.records.sparse import as_records
 from rejoint.records.survey_design import WeightArguments
@@ -34,7 +35,7 @@ from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import is_solver
-from rejoint.text import cite, plural
+from rejoint.text import cite
 
 CriterionName = Literal["heldout", "bic", "aic", "abic", "evidence"]
 CRITERIA = ("heldout", "bic", "aic", "abic", "evidence")
@@ -129,8 +130,8 @@ not_applicable, missing_level
 
     Notes
     -----
-    The search of held-out likelihood learns from at most 20,000 distinct records, other criteria
-    use at most a million; ``words`` then says so.
+    The search of held-out likelihood learns from at most 20,000 distinct records; ``words`` then
+    says so.
 
     Examples
     --------
@@ -140,13 +141,12 @@ not_applicable, missing_level
     >>> selection.rank
     2
     """
-    given = None if ranks is None else checked_ranks(ranks)
-    for name, value, least in (("folds", folds, 2), ("n_init", 1 if n_init is None else n_init, 1)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ValueError(
-                f"{name} must be a whole number of at least {least}, got {cite(value)}."
-            )
-    criteria = checked_criteria(criterion)
+    given = None if ranks is None else check_ranks(ranks)
+    if n_init is not None:
+        check_positive_int("n_init", n_init)
+    if check_positive_int("folds", folds) < 2:
+        raise ValueError("folds must be a whole number of at least 2, got 1.")
+    criteria = check_criteria(criterion)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
     declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
@@ -157,14 +157,14 @@ not_applicable, missing_level
         smoothed = ()
     options: dict[str, Any] = {"criterion": criteria, "solver": solver, "folds": folds}
     options |= {"n_init": n_init, "budget": budget}
-    asked = {"ranks": given, "smooth": smooth, "policy": policy, **options}
-    kept, rng = open_checkpoint(checkpoint, random_state, lambda: records.fingerprint, **asked)
+    request = {"ranks": given, "smooth": smooth, "policy": policy, **options}
+    kept, rng = open_checkpoint(checkpoint, random_state, lambda: records.fingerprint, **request)
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)
 
         def choose() -> Selection:
-            found, own, _ = smooth_data(records, smoothed, policy.smooth_rank, session, policy)
-            return select_rank(found, given, **options, session=session, policy=own)
+            own, limits, _ = smooth_data(records, smoothed, policy.smooth_rank, session, policy)
+            return select_rank(own, given, **options, session=session, policy=limits)
 
         selection = interruptible(session, choose, on_interrupt)
     if source.design is None:
@@ -189,57 +189,31 @@ def select_rank(
 
     With ``plan`` the chains that answer are chosen as well.
     """
-    first, *others = criterion
     if ranks is None and largest_rank(data) == 1:
-        return select_rank_one(data, first)
+        return select_rank_one(data, criterion[0])
 
-    def score(name: str, ranks: Sequence[int] | None, leads: bool = False) -> Selection:
-        if name == "heldout":  # which limits its records itself
+    def choose(name: str, ranks: Sequence[int] | None) -> Selection:
+        if name == "heldout":
             own = make_solver(solver, "map", policy)
-            seconds, flat = (budget if leads else None), (inf if ranks else policy.flat_ranks)
-            search = HeldOutSearch(data, session, policy, seconds, folds, own, n_init, flat)
-            return search.select(ranks, plan and leads)
-        return select_by(name, data, ranks, solver, n_init, session, policy)
-
-    found = score(first, ranks, leads=True)
-
-    def keep_found(other: Selection) -> Selection:
-        """Of an interrupted search by another criterion, keep the selection that there was."""
-        return replace(found, interrupted=True)
-
-    for name in others:
-        if name not in found.table.columns:
-            with session.convert(keep_found):
-                other = score(name, found.ranks)
-            found = replace(found, table=found.table.join(other.table))
-    return found
-
-
-def select_by(
-    criterion: str,
-    data: InMemory,
-    ranks: Sequence[int] | None,
-    solver: Any,
-    n_init: int | None,
-    session: Session,
-    policy: Policy,
-) -> Selection:
-    """Choose the rank by a criterion of fits to all records."""
-    data = data.records if criterion in INFORMATION else data
-    rows, most = len(data.records.weight), policy.most_rows
-    data = draw_rows(data, most, session.rng)
-    if criterion == "evidence":
-        measured: InformationCriterion = EvidenceBound(
-            criterion, data, brief_em(data, policy), n_init, policy
+            search = HeldOutSearch(data, session, policy, budget, folds, own, n_init)
+            return search.select(ranks, plan)
+        if name == "evidence":
+            em = brief_em(data, policy)
+            return search_ranks(EvidenceBound(name, data, em, n_init, policy), ranks, session)
+        own = make_solver(solver, "ml", policy)
+        return search_ranks(
+            InformationCriterion(name, data.records, own, n_init, policy), ranks, session
         )
-    else:
-        solver = make_solver(solver, "ml", policy)
-        measured = InformationCriterion(criterion, data, solver, n_init, policy)
-    found = search_ranks(measured, ranks, session)
-    if rows > most:
-        used = f"{most:,} of the {plural(rows, 'distinct record')}, drawn at random"
-        found = replace(found, words=f"{found.words} The search used {used}.")
-    return found
+
+    first = choose(criterion[0], ranks)
+    for name in criterion[1:]:
+        if name not in first.table.columns:
+            # An interrupted search by another criterion leaves the selection that there was.
+            stopped = replace(first, interrupted=True)
+            with session.convert(partial(lambda stopped, _: stopped, stopped)):
+                other = choose(name, first.ranks)
+            first = replace(first, table=first.table.join(other.table))
+    return first
 
 
 def make_solver(solver: Any, default: str, policy: Policy) -> Any:
@@ -260,28 +234,25 @@ def make_solver(solver: Any, default: str, policy: Policy) -> Any:
     return Em(policy=policy) if name == "ml" else None
 
 
-def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
+def check_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
     """The criteria in the order given."""
-    found = (criterion,) if isinstance(criterion, str) else tuple(criterion)
-    unknown = [name for name in found if name not in CRITERIA]
-    if unknown or not found:
+    names = (criterion,) if isinstance(criterion, str) else tuple(criterion)
+    unknown = [name for name in names if name not in CRITERIA]
+    if unknown or not names:
         what = f"criterion={cite(unknown[0])} is not supported" if unknown else "criterion is empty"
-        raise ValueError(
-            f"{what}; use 'heldout' (log-probability of records left out), 'bic', 'aic', 'abic' "
-            "or 'evidence', or several of them."
-        )
-    return found
+        raise ValueError(f"{what}; use {', '.join(map(cite, CRITERIA))}, or several of them.")
+    return names
 
 
-def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
+def check_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     """The ranks in order, each once."""
-    found = list(ranks) if isinstance(ranks, Sequence | np.ndarray) else [ranks]
-    whole = (isinstance(r, int | np.integer) and not isinstance(r, bool) and r > 0 for r in found)
-    if not found or not all(whole):
+    several = list(ranks) if isinstance(ranks, Sequence | np.ndarray) else [ranks]
+    whole = (isinstance(r, int | np.integer) and not isinstance(r, bool) and r > 0 for r in several)
+    if not several or not all(whole):
         raise ValueError(
             f"ranks must be whole numbers of at least 1, such as range(1, 9); got {cite(ranks)}."
         )
-    return tuple(sorted({int(rank) for rank in found}))
+    return tuple(sorted({int(rank) for rank in several}))
 
 
 def select_rank_one(data: InMemory, criterion: str) -> Selection:

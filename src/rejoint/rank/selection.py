@@ -1,7 +1,6 @@
-"""Selection: the chosen rank, the table of criteria, the search, and the reason."""
+"""Selection: the chosen rank, the table of criteria, and the reason."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Literal
@@ -9,11 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from rejoint.arrays import FloatArray
-from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.messages import Countdown
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.solver.session import Session
 from rejoint.text import format_fields, plural
 
 if TYPE_CHECKING:
@@ -238,13 +234,7 @@ class Selection:
 
 
 def listed(ranks: Sequence[int], most: int = 10**9) -> str:
-    """Return increasing ranks as text; only their number and range if there are too many.
-
-    Examples
-    --------
-    >>> listed([2]), listed([2, 3, 4]), listed([1, 2, 3, 4, 5, 6, 8, 12], most=6)
-    ('2', '2, 3 and 4', '8 ranks from 1 to 12')
-    """
+    """Return increasing ranks as text; only their number and range if there are too many."""
     *others, last = map(str, ranks)
     if len(ranks) > most:
         return f"{plural(len(ranks), 'rank')} from {others[0]} to {last}"
@@ -260,184 +250,27 @@ class CriterionText:
     name : str
         What is compared, such as ``"held-out log-likelihood per record"``.
     slack : str
-        The difference that is ignored, such as ``"one nat over all records"``.
-    nearness : str
-        The difference below which two ranks cannot be told apart.
+        The difference that is ignored, such as ``"one standard error"``.
     scale : float
         What a score is multiplied by where it is shown; negative where lower is better.
     """
 
     name: str
     slack: str
-    nearness: str
     scale: float = 1.0
 
     def show(self, *scores: float) -> list[str]:
-        """Write values of the criterion with enough decimals to tell them apart.
-
-        Examples
-        --------
-        >>> (
-        ...     CriterionText("", "", "").show(-6.01212, -6.01209),
-        ...     CriterionText("", "", "", -200.0).show(-6.5),
-        ... )
-        (['-6.012120', '-6.012090'], ['1,300.0'])
-        """
+        """Write values of the criterion with enough decimals to tell them apart."""
         values = [self.scale * score for score in scores]
         sizes = (max(map(abs, values)), 4), (max(values) - min(values), 1)
         digits = [most - floor(log10(size)) for size, most in sizes if 0 < size < inf]
         return [f"{value:,.{min(max([0, *digits]), 15)}f}" for value in values]
 
 
-class RankCriterion(ABC):
-    """Scores ranks, with the error of their differences, and chooses which ones to score.
-
-    Parameters
-    ----------
-    criterion : str
-        What is scored.
-    measure : CriterionText
-        The criterion as sentences name it.
-    slack : float
-        Scores that differ by no more are treated as equal: one nat over all records.
-    cap : int
-        Largest rank of use.
-    """
-
-    #: What the ranks tried may cost together, in the unit of :meth:`cost`.
-    budget = inf
-    policy = DEFAULT
-    session: Session
-
-    def __init__(self, criterion: str, measure: CriterionText, slack: float, cap: int) -> None:
-        self.criterion, self.measure, self.slack, self.cap = criterion, measure, slack, cap
-        self.scores: dict[int, float] = {}
-        self.columns: dict[int, dict[str, float]] = {}  # of the table, by rank
-
-    @abstractmethod
-    def fit(self, rank: int) -> float:
-        """Fit a rank and return its score."""
-
-    @abstractmethod
-    def pmf(self, rank: int) -> LowRankPMF:
-        """The model of a rank that was fitted."""
-
-    def error(self, chosen: int, other: int) -> float:
-        """By how much two scores may differ by chance; at least ``slack``, zero for one rank."""
-        return 0.0 if chosen == other else self.slack
-
-    def choose(self) -> int:
-        """The smallest rank whose score is the best but for ``slack``."""
-        least = max(self.scores.values()) - self.slack
-        return min(rank for rank, score in self.scores.items() if score >= least)
-
-    def ending(self, chosen: int) -> str:
-        """What to add to the sentence about the rank chosen."""
-        if chosen == max(self.scores) < self.cap:
-            return "It is the largest that was tried: larger ones may be better."
-        return ""
-
-    def cost(self, rank: int) -> float:
-        """What the fit of a rank costs, in any unit."""
-        return float(rank)
-
-    def is_past_best(self, rank: int) -> bool:
-        """Whether a rank larger than those so far need not be tried."""
-        best = self.choose()
-        return sum(other > best for other in self.scores) >= self.policy.flat_ranks
-
-    def next_between(self) -> int | None:
-        """Next rank to try, in the wider gap beside the best; None if both are closed."""
-        best = self.choose()
-        below = max((rank for rank in self.scores if rank < best), default=best)
-        above = min((rank for rank in self.scores if rank > best), default=best)
-        gap, low = max((above - best, best), (best - below, below))
-        return None if gap <= max(1.0, self.policy.rank_gap * best) else low + gap // 2
-
-    def conclude(self, interrupted: bool = False) -> Selection:
-        """Choose a rank by its score, find the ranks that tie with it, and describe both."""
-        chosen, ranks = self.choose(), tuple(sorted(self.scores))
-        scores = np.array([self.scores[rank] for rank in ranks])
-        errors = np.array([self.error(chosen, rank) for rank in ranks])
-        near = self.scores[chosen] - errors <= scores  # in this order, so that -inf is near -inf
-        tied = tuple(rank for rank, close in zip(ranks, near, strict=True) if close)
-        words = describe_selection(chosen, self.scores, tied, self.measure)
-        ended = "The search was interrupted: other ranks may be better."
-        words = " ".join(filter(None, (words, ended if interrupted else self.ending(chosen))))
-        names = self.columns[ranks[0]] if self.columns else ()
-        columns = {name: np.array([self.columns[r][name] for r in ranks]) for name in names}
-        table = CriterionTable(ranks, columns)
-        model = self.pmf(chosen)
-        return Selection(
-            *(chosen, ranks, scores, errors, tied, self.criterion, words, model, interrupted),
-            table=table,
-        )
-
-
-def search_ranks(
-    criterion: RankCriterion, ranks: Sequence[int] | None, session: Session
-) -> Selection:
-    """Score the ranks given, or growing ones until these are enough, then those between.
-
-    An interrupted search offers a selection of what was scored. Progress says how many ranks there
-    are, at most, and how much time they take at the speed of those before.
-    """
-    wanted = list(ranks or ranks_to_try(criterion.cap, criterion.policy))
-
-    def score(rank: int, which: str) -> None:
-        head = f"rank {rank}, {which}"
-        session.report(head)
-        criterion.session = session.reporting(lambda line: session.report(f"{head}: {line}"))
-        value = criterion.fit(rank)
-        criterion.scores[rank] = -inf if isnan(value) else value
-        session.offer(lambda: criterion.conclude(interrupted=True), certain=True)
-
-    costs = np.cumsum([0.0, *(criterion.cost(rank) for rank in wanted)])
-    most = len(wanted) if ranks else max(int(np.sum(costs[1:] <= criterion.budget)), 1)
-    countdown = Countdown(float(costs[most]))
-    for number, rank in enumerate(wanted):
-        if not ranks and criterion.scores and criterion.is_past_best(rank):
-            break
-        left = countdown.tell(float(costs[number]))
-        score(rank, f"{number + 1} of {'' if ranks else 'at most '}{most}{left}")
-    while not ranks and (middle := criterion.next_between()) is not None:
-        score(middle, "between those tried")
-    criterion.session = session
-    return criterion.conclude()
-
-
-def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
-    """Ranks in growing order, each about half as large again as the one before, up to a cap.
-
-    One that is just below the cap is left out: it costs nearly as much and tells little more.
-
-    Examples
-    --------
-    >>> list(ranks_to_try(10)), list(ranks_to_try(24))[-3:], list(ranks_to_try(1))
-    ([1, 2, 3, 5, 8, 10], [8, 13, 24], [1])
-    """
-    rank = 1
-    while rank < cap / (1.25 if rank > 12 else 1.0):
-        yield rank
-        rank = max(rank + 1, round(policy.rank_ratio * rank))
-    yield cap
-
-
 def describe_selection(
     chosen: int, scores: Mapping[int, float], tied: Sequence[int], measure: CriterionText
 ) -> str:
-    """Describe which rank was chosen, why, and which other ranks tie with it.
-
-    Examples
-    --------
-    >>> measure = CriterionText("BIC", "2", "2 in BIC", scale=-2000.0)
-    >>> scores = {1: -9.0, 2: -8.0, 3: -8.1}
-    >>> print(describe_selection(2, scores, [2], measure))
-    Rank 2 of 1, 2 and 3 has the lowest BIC, 16,000. All others are worse by more than 2 in BIC.
-    >>> print(describe_selection(2, scores | {3: -7.9995}, [2, 3], measure))
-    Rank 2 of 1, 2 and 3 is the smallest within 2 of the lowest BIC, which rank 3 has (16,000.0 \
-    against 15,999.0). Rank 3 cannot be distinguished from it: within 2 in BIC.
-    """
+    """Describe which rank was chosen, why, and which other ranks tie with it."""
     ranks, top = sorted(scores), max(scores.values())
     mine, highest = measure.show(scores[chosen], top)
     if len(ranks) == 1:
@@ -448,17 +281,17 @@ def describe_selection(
             f"distinguish them, and rank {chosen} is the smallest."
         )
     best = f"the {'lowest' if measure.scale < 0 else 'highest'} {measure.name}"
-    said = listed(ranks, MOST_LISTED_RANKS)
-    said = f"Rank {chosen} of {said} has {best}, {mine}."
+    claim = f"has {best}, {mine}"
     if scores[chosen] != top:
         first = min(ranks, key=lambda rank: -scores[rank])
-        smallest = f"is the smallest within {measure.slack} of {best}"
-        said = said.replace(
-            f"has {best}, {mine}", f"{smallest}, which rank {first} has ({mine} against {highest})"
+        claim = (
+            f"is the smallest within {measure.slack} of {best}, which rank {first} has ({mine} "
+            f"against {highest})"
         )
+    words = f"Rank {chosen} of {listed(ranks, MOST_LISTED_RANKS)} {claim}."
     others = [rank for rank in tied if rank != chosen]
     if others:
         which = f"Rank{'s' if len(others) > 1 else ''} {listed(others)}"
-        return f"{said} {which} cannot be distinguished from it: within {measure.nearness}."
+        return f"{words} {which} cannot be distinguished from it: within {measure.slack}."
     rest = "All others are" if len(ranks) > 2 else "The other is"
-    return f"{said} {rest} worse by more than {measure.nearness}."
+    return f"{words} {rest} worse by more than {measure.slack}."
