@@ -45,7 +45,7 @@ def test_the_search_tries_no_more(records, solver):
 
 @pytest.mark.parametrize("most", [2, 0, 1.5])
 def test_fewer_than_the_rank_are_refused(records, most):
-    words = r"max_classes=2 is below rank=3: .*max_classes=3 or more"
+    words = "max_classes=2 is below rank=3"
     with pytest.raises(ValueError, match=words if most == 2 else "max_classes"):
         rj.estimate(records, rank=3, max_classes=most)
 

@@ -197,10 +197,10 @@ def test_labels_that_cannot_be_a_start_are_refused(labels, options, words):
 
 def test_labels_of_a_scan_and_beside_a_start_are_refused():
     records = as_records(ANSWERS)
-    with pytest.raises(ValueError, match=re.escape("give its pmf as start to the fit of the Scan")):
+    with pytest.raises(ValueError, match=re.escape("give its pmf as start to the fit of all")):
         estimate(rj.scan(records, size=50), 3, start_labels=TRUTH)
     start = estimate(records, 3, "map", n_init=1, random_state=0).pmf
-    with pytest.raises(ValueError, match="give one of them"):
+    with pytest.raises(ValueError, match="no start beside it"):
         estimate(records, 3, start=start, start_labels=TRUTH)
     result = estimate(rj.scan(records, size=50), 3, "map", start=start, random_state=0)
     assert share_right(result, records, TRUTH) > 0.9

@@ -118,7 +118,7 @@ def test_smooth_columns_are_those_in_memory(bumpy, solver):
     """All records are in the sample here: the same time, the same starts, the same maximum."""
     options = {"rank": 2, "solver": solver, "smooth": True, "n_init": 3, "random_state": 0}
     # The prior is that of another model where its concentrations have not converged.
-    options["policy"] = Policy(concentration_steps=1000, streamed_nats=1e-5)
+    options["policy"] = Policy(streamed_nats=1e-5)
     mine, other = estimate(rj.scan(bumpy, size=70, memory=0), **options), estimate(bumpy, **options)
     assert mine.choice == other.choice
     assert "chose a spread of" in mine.choice
@@ -251,7 +251,7 @@ def test_progress_shows_the_time_left(records, capsys, monkeypatch):
     estimate(rj.scan(records, size=500, memory=0), 2, "ml", n_init=1, random_state=0, progress=True)
     text = capsys.readouterr().err
     assert "first look: 3,000 records" in text
-    assert "; this pass 50% of 3,000 records, less than a second left" in text
+    assert "this pass 50% of 3,000 records, less than a second left" in text
 
 
 def write_line(self, line):

@@ -133,10 +133,6 @@ class Data(ABC):
             return found
         return found.with_levels(self.hidden.draw_counts(found.levels, model.factors, rng))
 
-    def reporting(self, report: Report) -> "Data":
-        """Return data whose passes report how far they are; those in memory report nothing."""
-        return self
-
     @cached_property
     def layout(self) -> Layout:
         """Where the levels of each variable stand in stacked factors."""
@@ -432,10 +428,6 @@ class Parted(Data):
     def cells(self) -> int:
         """Number of cells that a pass visits."""
         return self.summary.rows * len(self.domain)
-
-    def reporting(self, report: Report) -> "Parted":
-        """Return data whose passes report how far they are."""
-        return replace(self, report=report)
 
     def sample(self) -> InMemory:
         """The records that the summary drew at random."""

@@ -1,4 +1,9 @@
-"""Estimate the joint from records in memory, in files or on a cluster."""
+"""Estimate the joint from records in memory, in files or on a cluster.
+
+The stages of a fit stand in :func:`fit_data`: smooth columns, choose the rank, find modes, go on
+over records that are not in memory, draw from the posterior; then :func:`make_result` makes one
+model of what was found.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -31,8 +36,8 @@ from rejoint.estimation.posterior_mean import (
     shift_to_pairs,
     spread_draws,
 )
-from rejoint.estimation.priors import first_prior, make_prior
-from rejoint.estimation.smoothing import TIME_LEVELS, Smooth, smooth_data, smooth_variables
+from rejoint.estimation.priors import estimate_concentrations, first_prior, make_prior
+from rejoint.estimation.smoothing import Smooth, describe_smoothing, smooth_data, smooth_variables
 from rejoint.estimation.starts import (
     StartSearch,
     count_starts,
@@ -41,7 +46,6 @@ from rejoint.estimation.starts import (
     model_of_labels,
     random_model,
 )
-from rejoint.estimation.variational import estimate_concentrations
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, PythonOnly, join_messages, remark
 from rejoint.model import Model
@@ -57,7 +61,7 @@ from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted
-from rejoint.solver.session import Session, one_blas_thread
+from rejoint.solver.session import Report, Session, one_blas_thread
 from rejoint.solver.solver import Limits, Run, Stop, is_solver
 from rejoint.text import cite, plural
 
@@ -196,9 +200,8 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
-    most = policy.most_classes if max_classes is None else read_most_classes(max_classes, rank)
-    source: Scan | BaseRecords
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+    source: Scan | BaseRecords
     if isinstance(data, Scan):
         declared_any = any(given is not None for given in (domain, kinds, levels, bins))
         declared_any |= not_applicable not in ("auto", False) or bool(missing_level)
@@ -209,10 +212,22 @@ def estimate(
         declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
         declared |= {"not_applicable": not_applicable, "missing_level": missing_level}
         source = as_records(data, domain=domain, weights=weights, rule=policy.columns, **declared)
-    labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
-    agreement = agreement and policy.agreement
+    labelled = None
+    if start_labels is not None:
+        if isinstance(source, Scan) or start is not None:
+            raise ValueError(
+                "start_labels needs records in memory, and no start beside it: of a Scan fit a "
+                "part with start_labels, and give its pmf as start to the fit of all."
+            )
+        labelled = model_of_labels(source, start_labels, rank)
+    if max_classes is not None:
+        most = check_positive_int("max_classes", max_classes)
+        if not isinstance(rank, str) and most < rank:
+            arguments = {"most": Argument("max_classes", most), "rank": Argument("rank", rank)}
+            raise ValueError(Message("{most} is below {rank}: give as many or more.", **arguments))
+        policy = replace(policy, most_classes=most)
     joined = read_blocks(blocks, source.domain)
-    policy = replace(policy, most_classes=most, agreement=agreement, blocks=joined)
+    policy = replace(policy, agreement=agreement and policy.agreement, blocks=joined)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget, counts)
     known = partial(fingerprint, source)
     kept, rng = open_checkpoint(checkpoint, random_state, known, **vars(request))
@@ -238,50 +253,17 @@ class Request:
 
 def read_blocks(blocks: Any, domain: Domain) -> Any:
     """Read the argument ``blocks``: "auto", False, or positions of the variables of each block."""
-    if blocks is False or (isinstance(blocks, str) and blocks == "auto"):
-        return blocks
-    if blocks is True:
-        return "auto"
-    if isinstance(blocks, str) or not all(isinstance(own, Sequence) for own in blocks):
-        raise ValueError(
-            f"blocks={cite(blocks)} is not understood: give 'auto', False, or lists of names, such "
-            f"as [[{', '.join(map(cite, domain.names[:2]))}]]."
-        )
-    read = tuple(tuple(domain.index(name) for name in own) for own in blocks)
+    if isinstance(blocks, bool) or blocks == "auto":
+        return blocks and "auto"
+    lists = not isinstance(blocks, str) and all(isinstance(own, list | tuple) for own in blocks)
+    read = tuple(tuple(map(domain.index, own)) for own in blocks) if lists else ()
     every = [n for own in read for n in own]
-    if any(isinstance(own, str) or len(own) < 2 for own in blocks) or len(set(every)) < len(every):
-        raise ValueError("blocks: each has two variables or more, and no variable is in two.")
+    if not lists or min(map(len, read), default=2) < 2 or len(set(every)) < len(every):
+        raise ValueError(
+            f"blocks={cite(blocks)} is not understood: give 'auto', False, or lists of two names "
+            "or more, no name in two of them."
+        )
     return read
-
-
-def read_most_classes(most: int, rank: int | str) -> int:
-    """Read the argument ``max_classes``, which must not be below the requested rank."""
-    most = check_positive_int("max_classes", most)
-    if not isinstance(rank, str) and most < rank:
-        raise ValueError(
-            Message(
-                "{most} is below {rank}: the model that answers has at least as many classes as "
-                "were requested. Give {enough} or more, or a smaller rank.",
-                most=Argument("max_classes", most),
-                rank=Argument("rank", int(rank)),
-                enough=Argument("max_classes", int(rank)),
-            )
-        )
-    return most
-
-
-def read_labels(
-    source: Scan | BaseRecords, labels: Any, rank: int | str, start: LowRankPMF | None
-) -> Model:
-    """Return the model of the labels that a fit starts from, or raise an error if it cannot."""
-    if isinstance(source, Scan):
-        raise ValueError(
-            "start_labels needs records in memory, and a Scan is read part by part: fit a part of "
-            "the records with start_labels, and give its pmf as start to the fit of the Scan."
-        )
-    if start is not None:
-        raise ValueError("start and start_labels both set where the fit starts: give one of them.")
-    return model_of_labels(source, labels, rank)
 
 
 def fingerprint(source: Scan | BaseRecords) -> str:
@@ -295,16 +277,15 @@ def fingerprint(source: Scan | BaseRecords) -> str:
 def _estimate(source: Scan | BaseRecords, request: Request, session: Session) -> FitResult:
     with open_data(source, session, request.policy) as (data, observed):
         result = fit_data(data, request, session)
-        if request.counts:
-            counted = data.scan if isinstance(data, Parted) else observed
-            counts = None if counted is None else Counts.of(counted)
-            result = replace(result, counts=counts)
+        counted = data.scan if isinstance(data, Parted) else observed
+        if request.counts and counted is not None:
+            result = replace(result, counts=Counts.of(counted))
     rank = result.pmf.rank if request.rank == "auto" else int(request.rank)
-    found = Assessment() if observed is None else assess_records(observed, rank)
-    if found.serious:
-        remark(found.text)
+    assessment = Assessment() if observed is None else assess_records(observed, rank)
+    if assessment.serious:
+        remark(assessment.text)
     design = "" if source.design is None else source.design.text
-    return replace(result, choice=join_messages([result.choice, design, found.text]))
+    return replace(result, choice=join_messages([result.choice, design, assessment.text]))
 
 
 @contextmanager
@@ -322,21 +303,27 @@ def open_data(
             yield InMemory.of(records), records
             return
         scan = replace(scan, rows=summary.rows)
-        yield (Parted(scan.domain, scan.threads, scan, summary, session.report), summary.observed)
+        report = partial(_report_pass, session.report)
+        yield Parted(scan.domain, scan.threads, scan, summary, report), summary.observed
+
+
+def _report_pass(report: Report, line: str) -> None:
+    report(f"this pass {line}")
 
 
 def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     """Choose rank, estimator and smoothness on records in memory, then fit all data."""
-    policy, plain, asked = request.policy, data, whole_or_auto("rank", request.rank)
+    policy, plain, rank = request.policy, data, whole_or_auto("rank", request.rank)
+    least = 1 if rank == "auto" else rank
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else check_positive_int("n_init", request.n_init)
     smooth = smooth_variables(data.domain, request.smooth, request.solver)
-    choose_solver(data, 1 if asked == "auto" else asked, request)
-    start_at(request.start, data.sample(), request.rank)
-    check_memory(data, 1 if asked == "auto" else asked)
-    most = policy.smooth_rank if asked == "auto" else asked
+    choose_solver(data, least, request)
+    given = start_at(request.start, data.sample(), request.rank)
+    check_memory(data, least)
+    most = policy.smooth_rank if rank == "auto" else rank
     data, policy, time = smooth_data(data, smooth, most, session, policy)
-    small, rank, selection, said = data.sample(), asked, None, list[str]()
+    small, selection, texts = data.sample(), None, list[str]()
     if rank == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank
@@ -348,17 +335,16 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
             )
             session.offer(lambda: selection)
         rank = selection.rank
-        said.append(selection.words + describe_sample(plain))
+        texts.append(selection.words + describe_sample(plain))
     solver, why = choose_solver(data, rank, replace(request, policy=policy))
-    said += [why, describe_smoothing(time) if smooth else ""]
+    texts += [why, describe_smoothing(time) if smooth else ""]
 
-    def finished(result: FitResult) -> FitResult:
-        choice = join_messages(said)
+    def finish(result: FitResult) -> FitResult:
+        choice = join_messages(texts)
         return replace(result, choice=choice, selection=selection, policy=request.policy)
 
-    with session.convert(finished):
+    with session.convert(finish):
         known = [] if selection is None else start_at(selection.pmf, small, rank)
-        given = start_at(request.start, small, rank)
         if (labelled := request.start_labels) is not None:
             # Random classes fill it up to the rank.
             count = count_starts(small, rank, n_init, policy) if rank > labelled.rank else 1
@@ -366,17 +352,17 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
             given = [labelled.extend(rank, center, child(rng)) for _ in range(count)]
         plan = selection.plan if selection is not None and isinstance(solver, Bayes) else None
         if plan is None:
-            modes = find_modes(data, rank, solver, known, given, n_init, session, policy)
+            fit = find_modes(data, rank, solver, known, given, n_init, session, policy)
         else:
-            modes = fit_representative(data, known[0], session, policy)
+            fit = fit_representative(data, known[0], plan, session, policy)
         if small is not data:
-            modes = continue_on_all_data(data, solver, modes, session, policy)
-        if not isinstance(solver, Bayes):
-            return finished(make_result(data, modes, policy))
-        if plan is not None and solver is not request.solver and small is data:
-            solver = plan_chains(data, plan, policy)
-        solver = solver if n_init is None else replace(solver, chains=n_init)
-        return finished(draw_posterior(data, solver, modes, plan, session, policy))
+            fit = continue_on_all_data(data, solver, fit, session, policy)
+        if isinstance(solver, Bayes):
+            if plan is not None and solver is not request.solver and small is data:
+                solver = plan_chains(data, plan, policy)
+            solver = solver if n_init is None else replace(solver, chains=n_init)
+            fit = draw_posterior(data, solver, fit, session, policy)
+        return finish(make_result(data, fit, policy))
 
 
 #: Classes by which memory and solver are described where no rank is given.
@@ -405,22 +391,18 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
             f"solver={given} is not supported; use 'auto', 'ml', 'map', 'bayes', or an object such "
             "as rejoint.estimation.Em(). Solvers for tables belong to rj.factorize."
         )
+    bayes = Bayes(policy=policy)
+    if data.sample() is not data:  # a shorter one where each sweep reads the records again
+        bayes = Bayes(*policy.streamed_chains, policy=policy)
     if solver != "auto":
-        asked = Message("{solver} was requested.", solver=Argument("solver", solver))
-        return default_bayes(data, policy) if solver == "bayes" else solver, asked
+        words = Message("{solver} was requested.", solver=Argument("solver", solver))
+        return bayes if solver == "bayes" else solver, words
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{plural(round(data.total), 'record')} for {plural(parameters, 'parameter')}"
     plenty = policy.plenty_records_per_parameter
     if data.total / parameters >= plenty:
         return "ml", f"Maximum likelihood: {text}, {plenty:,.0f} or more for each."
-    return default_bayes(data, policy), f"Bayes: {text}, fewer than {plenty:,.0f} for each."
-
-
-def default_bayes(data: Data, policy: Policy) -> Bayes:
-    """The sampler; a shorter one where each sweep reads the records again."""
-    if data.sample() is data:
-        return Bayes(policy=policy)
-    return Bayes(*policy.streamed_chains, policy=policy)
+    return bayes, f"Bayes: {text}, fewer than {plenty:,.0f} for each."
 
 
 def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Model]:
@@ -444,8 +426,8 @@ def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Mode
 
 
 @dataclass(frozen=True)
-class Modes:
-    """What a stage of a fit has reached.
+class Fit:
+    """What a fit has reached.
 
     Parameters
     ----------
@@ -455,20 +437,29 @@ class Modes:
         The one of the representative model.
     models : sequence of Model
         Where the next stage starts: passes over all data at the first one, chains at all.
+    concentrations : array, optional
+        Concentrations of the prior that the representative model has.
     text : str
         What to say about it.
-    concentrations : array, optional
-        Concentrations of the prior that chains start with; by default the hyperprior's median.
     log_likelihood : float, optional
         That of the representative model, where it is known.
+    plan : AnswerPlan, optional
+        What answers, where held-out records have chosen it.
+    draws : sequence of Draw
+        Draws from the posterior, one chain after the other.
+    length : int
+        Draws of each chain; zero while some are missing.
     """
 
     runs: Sequence[Run]
     best: Run
     models: Sequence[Model] = ()
-    text: str = ""
     concentrations: FloatArray | None = None
+    text: str = ""
     log_likelihood: float | None = None
+    plan: "AnswerPlan | None" = None
+    draws: Sequence[Draw] = ()
+    length: int = 0
 
 
 def find_modes(
@@ -480,7 +471,7 @@ def find_modes(
     n_init: int | None,
     session: Session,
     policy: Policy,
-) -> Modes:
+) -> Fit:
     """Follow many starts on records in memory for a while, and the best ones to the end.
 
     Models that are ``known`` are some of the starts, those that are ``given`` are all of them.
@@ -489,19 +480,18 @@ def find_modes(
     has_prior = solver == "map" or bayes
     if streamed and given and not has_prior:
         nothing = float("nan")
-        start = Run(given[0], nothing, nothing, nothing, Stop.INTERRUPTED)
-        return Modes([], start, given)
+        return Fit([], Run(given[0], nothing, nothing, nothing, Stop.INTERRUPTED), given)
     # What goes on over all data starts at the most probable model of the sample.
     has_prior = has_prior or streamed
     em = solver if is_solver(solver) else Em(policy=policy)
     if has_prior:
         em = Em(prior=first_prior(small, policy), policy=policy)
     least = max(policy.modes, solver.chains) if bayes else 0
-    asked = len(given) or (None if bayes else n_init)
-    count = count_starts(small, rank, asked, policy, least)
+    count = count_starts(small, rank, len(given) or (None if bayes else n_init), policy, least)
     search = StartSearch(small, rank, session, policy, partial(result_of_search, data, policy))
     runs = search.explore(em, count, known, given)
-    best, text, models = best_run(runs), describe_ends(small, runs, chains=bayes), list[Model]()
+    best, text, models, concentrations = best_run(runs), "", list[Model](), None
+    text = describe_ends(runs, chains=bayes)
     if has_prior:
         # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
         models = good_models(runs, policy)
@@ -509,7 +499,7 @@ def find_modes(
         search.follow(Em(make_prior(small, concentrations), policy=policy), runs, [best])
     if streamed:
         models = [*given, drop_empty(runs[best].model, policy)[0]]
-    return Modes(runs, runs[best], models, text)
+    return Fit(runs, runs[best], models, concentrations, text)
 
 
 def good_models(runs: Sequence[Run], policy: Policy) -> list[Model]:
@@ -520,52 +510,40 @@ def good_models(runs: Sequence[Run], policy: Policy) -> list[Model]:
     return [each.model for each in (runs[best], *others)]
 
 
-def fit_representative(data: Data, start: Model, session: Session, policy: Policy) -> Modes:
+def fit_representative(
+    data: Data, start: Model, plan: "AnswerPlan", session: Session, policy: Policy
+) -> Fit:
     """Fit the most probable model of the rank, from the one that the search has found."""
     small = data.sample()
     limits = replace(policy.polish, max_steps=policy.representative_steps)
-    prior = make_prior(small, estimate_concentrations(small, start, policy))
-    em = Em(prior, limits=limits, policy=policy)
+    concentrations = estimate_concentrations(small, start, policy)
+    em = Em(make_prior(small, concentrations), limits=limits, policy=policy)
     session.offer(partial(result_of_unfinished, data, em, session, policy))
     done = run(em, small, start, session)
     if done.stop is Stop.STEPS:  # enough for a model to look at
         done = replace(done, stop=Stop.EARLY)
-    return Modes([done], done, [done.model])
+    return Fit([done], done, [done.model], concentrations, plan=plan)
 
 
 def continue_on_all_data(
-    data: Data, solver: Any, modes: Modes, session: Session, policy: Policy
-) -> Modes:
+    data: Data, solver: Any, fit: Fit, session: Session, policy: Policy
+) -> Fit:
     """Take steps over data that are read again for each, from the model that the sample gave."""
-    em, concentrations = solver, None
+    em = solver
     if not is_solver(solver):  # which stops in proportion to the log-likelihood without classes
         alone = data.observed(independence(data)).factors[:, 0]
         size = max(-float(data.level_totals @ np.log(alone)), 1.0)
         limits = Limits(2000, progress=policy.streamed_nats / size, window=10, exact=-1.0)
         em = Em(limits=limits, policy=policy)
-    if solver == "map" or isinstance(solver, Bayes):
-        concentrations = estimate_concentrations(data.sample(), modes.best.model, policy)
-        em = replace(em, prior=make_prior(data, concentrations))
-    if modes.runs:
-        session.offer(partial(result_of_search, data, policy, modes.runs))
+    if (solver == "map" or isinstance(solver, Bayes)) and fit.concentrations is not None:
+        em = replace(em, prior=make_prior(data, fit.concentrations))
+    if fit.runs:
+        session.offer(partial(result_of_search, data, policy, fit.runs))
     session.unfinished.clear()
     session.offer(partial(result_of_unfinished, data, em, session, policy))
-    shown, reported = report_passes(data, session, "first pass")
-    done = run(em, shown, modes.models[0], reported)
+    done = run(em, data, fit.models[0], session)
     value = em.penalty(done.model) - done.objective if isinstance(em, Em) else None
-    return Modes([done], done, [done.model], modes.text, concentrations, value)
-
-
-def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:
-    """Data whose passes report how far they are, after what the last step reported."""
-    report, last = session.report, [first]
-
-    def step(line: str) -> None:
-        last[0] = line
-        report(line)
-
-    shown = data.reporting(lambda line: report(f"{last[0]}; this pass {line}"))
-    return shown, session.reporting(step)
+    return replace(fit, runs=[done], best=done, models=[done.model], log_likelihood=value)
 
 
 def plan_chains(data: Data, plan: "AnswerPlan", policy: Policy) -> Bayes:
@@ -581,85 +559,48 @@ def plan_chains(data: Data, plan: "AnswerPlan", policy: Policy) -> Bayes:
     return Bayes(policy.chains, sweeps - 1 - (count - 1) * thin, count, thin, policy=policy)
 
 
-def draw_posterior(
-    data: Data,
-    bayes: Bayes,
-    modes: Modes,
-    plan: "AnswerPlan | None",
-    session: Session,
-    policy: Policy,
-) -> FitResult:
+def draw_posterior(data: Data, bayes: Bayes, fit: Fit, session: Session, policy: Policy) -> Fit:
     """Draw from the posterior by chains that start at modes, or at random."""
 
-    def so_far(kept: Sequence[Draw]) -> FitResult:
-        when = f"after {plural(len(kept), 'posterior draw')}"
-        when = when if kept else "before there were posterior draws"
-        runs = [*modes.runs[:-1], replace(modes.runs[-1], stop=Stop.INTERRUPTED)]
-        stopped = replace(modes, runs=runs, text=f"Interrupted {when}.")
-        return make_result(data, stopped, policy, plan, kept)
+    def make_so_far(draws: Sequence[Draw]) -> FitResult:
+        when = "before there were posterior draws"
+        when = f"after {plural(len(draws), 'posterior draw')}" if draws else when
+        runs = [*fit.runs[:-1], replace(fit.runs[-1], stop=Stop.INTERRUPTED)]
+        stopped = replace(fit, runs=runs, text=f"Interrupted {when}.", draws=draws)
+        return make_result(data, stopped, policy)
 
-    small, models, concentrations = data.sample(), modes.models, modes.concentrations
+    small, models, plan, concentrations = data.sample(), fit.models, fit.plan, fit.concentrations
     if plan is not None:
         concentrations = plan.concentrations
-        search = StartSearch(small, plan.rank, session, policy)
         if plan.start is None:
             models = [random_model(small, plan.rank, session.rng) for _ in range(bayes.chains)]
         else:
-            few = plan.rank <= policy.mode_classes
+            count = policy.modes if plan.rank <= policy.mode_classes else 1
             em = Em(first_prior(small, policy), policy=policy)
-            models = good_models(
-                search.explore(em, policy.modes if few else 1, [plan.start]), policy
-            )
-    shown, reported = report_passes(data, session, "first draw")
+            search = StartSearch(small, plan.rank, session, policy)
+            models = good_models(search.explore(em, count, [plan.start]), policy)
     starts = [models[k % len(models)] for k in range(bayes.chains)]
-    draws = bayes.sample(shown, starts, reported, concentrations, offer=so_far)
-    return make_result(data, modes, policy, plan, draws, bayes.draws)
-
-
-def posterior_answer(
-    data: Data, draws: Sequence[Draw], model: Model, plan: "AnswerPlan | None", policy: Policy
-) -> Shifted:
-    """Return the posterior mean in agreement with the tables of the records."""
-    members, rank = [draw.mean for draw in draws], max(draw.mean.rank for draw in draws)
-    most = round(min(policy.answer_classes[plan is not None] * rank, policy.most_classes))
-    anchors = Anchors(policy.anchor_records, policy.pair_anchors[0] * data.total)
-    anchors = anchors if plan is None else plan.anchors
-    if plan is not None and plan.kind == "mode":
-        members = [draws[0].mean if model.rank != plan.rank else model]
-    passes = policy.anchored_passes
-    mean = posterior_mean(data, members, members[-1], most, passes, anchors.passes)
-    # Who gives rank one asks for independence. Where it was chosen, tables may refute it.
-    moved = policy.agreement and not (plan is None and rank == 1)
-    seen = [data.observed(draw.model) for draw in draws]
-    weights = [anchors.pairs / data.total] if moved else []
-    return next(shift_to_pairs(data, mean, seen, weights, policy))
+    draws = bayes.sample(data, starts, session, concentrations, offer=make_so_far)
+    return replace(fit, draws=draws, length=bayes.draws)
 
 
 # --- results --------------------------------------------------------------------------------------
 
 
-def make_result(
-    data: Data,
-    modes: Modes,
-    policy: Policy,
-    plan: "AnswerPlan | None" = None,
-    draws: Sequence[Draw] = (),
-    length: int = 0,
-) -> FitResult:
-    """Make the result of what was found: its model, log-likelihood and sentences.
-
-    ``length`` is the number of draws of each chain, once all are there.
-    """
-    interrupted, brief = is_interrupted(modes.runs), policy
+def make_result(data: Data, fit: Fit, policy: Policy) -> FitResult:
+    """Make the result of what was found: its model, log-likelihood and sentences."""
+    interrupted, brief = is_interrupted(fit.runs), policy
     if interrupted:
         brief = replace(policy, anchored_passes=0, agreement=False, blocks=False)
-    elif plan is None and modes.best.model.rank == 1 and policy.blocks == "auto":
-        brief = replace(policy, blocks=False)  # who gives rank one asks for independence
-    model, value, dropped = drop_negligible(data, modes, policy)
+    elif fit.plan is None and fit.best.model.rank == 1:
+        # Who gives rank one asks for independence. Where it was chosen, tables may refute it.
+        named = policy.blocks if policy.blocks != "auto" else False
+        brief = replace(policy, agreement=False, blocks=named)
+    model, value, dropped = drop_negligible(data, fit, policy)
     answer, joined, gaps, words = None, None, tuple[TableGap, ...](), ""
-    records = data.sample().records
+    records, draws = data.sample().records, fit.draws
     if draws:
-        answer = posterior_answer(data, draws, model, plan, brief)
+        answer = posterior_answer(data, fit, model, brief)
         joined = add_blocks(records, answer, max(draw.model.rank for draw in draws), brief)
         joined = joined.follow(spread_draws(data, draws, answer, joined.model))
     if not interrupted:
@@ -669,32 +610,50 @@ def make_result(
         misfit = Misfit.of(shown.tables, shown.shares(joined.model if joined else None))
         gaps = find_gaps(records, shown.groups, shown.tables, misfit, policy)
     pmf = data.to_pmf(model, joined, gaps)
-    if length:
+    if fit.length:
         seen = [data.observed(draw.model) for draw in draws]
-        chains = [seen[k : k + length] for k in range(0, len(seen), length)]
+        chains = [seen[k : k + fit.length] for k in range(0, len(seen), fit.length)]
         kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
         number = f"{plural(len(draws), 'posterior draw')} from {plural(len(chains), 'chain')}"
         words = f"{number}, {describe_effective_draws(chains)}{kept}."
     return FitResult.of(
         pmf,
-        modes.runs,
+        fit.runs,
         f"Log-likelihood {value:,.2f} of {plural(round(data.total), 'record')}",
-        best=modes.best,
-        more=join_messages([dropped, modes.text, words]),
+        best=fit.best,
+        more=join_messages([dropped, fit.text, words]),
         agreement="" if interrupted else describe_agreement(answer, gaps, joined, pmf, policy),
         log_likelihood=value,
         records=float(data.total),
     )
 
 
+def posterior_answer(data: Data, fit: Fit, model: Model, policy: Policy) -> Shifted:
+    """Return the posterior mean in agreement with the tables of the records."""
+    draws, plan, anchors = (
+        fit.draws,
+        fit.plan,
+        Anchors(policy.anchor_records, policy.pair_anchors[0] * data.total),
+    )
+    members, rank = [draw.mean for draw in draws], max(draw.mean.rank for draw in draws)
+    if plan is not None:
+        anchors = plan.anchors
+        if plan.kind == "mode":
+            members = [draws[0].mean if model.rank != plan.rank else model]
+    most = round(min(policy.answer_classes[plan is not None] * rank, policy.most_classes))
+    passes = policy.anchored_passes
+    mean = posterior_mean(data, members, members[-1], most, passes, anchors.passes)
+    seen = [data.observed(draw.model) for draw in draws]
+    weights = [anchors.pairs / data.total] if policy.agreement else []
+    return next(shift_to_pairs(data, mean, seen, weights, policy))
+
+
 def result_of_search(data: Data, policy: Policy, runs: Sequence[Run]) -> FitResult:
     """Make the result of a fit that ended while starts were followed on records in memory."""
-    small = data.sample()
-    if small is data:
-        return make_result(data, Modes(runs, runs[best_run(runs)]), policy)
+    small, summary = data.sample(), data.summary
+    if summary is None:
+        return make_result(data, Fit(runs, runs[best_run(runs)]), policy)
     runs = [replace(each, stop=Stop.INTERRUPTED) for each in runs]
-    summary = data.summary
-    assert summary is not None
     rows = f"{len(summary.keys):,} of {plural(summary.rows, 'record')}"
     stop = f"Interrupted; this is a fit to a sample, {rows}."
     result = result_of_search(small, policy, runs)
@@ -707,7 +666,7 @@ def result_of_unfinished(data: Data, em: Any, session: Session, policy: Policy) 
         return None
     known = data.sample() is not data and isinstance(em, Em)
     value = em.penalty(now.model) - now.objective if known else None
-    return make_result(data, Modes([now], now, log_likelihood=value), policy)
+    return make_result(data, Fit([now], now, log_likelihood=value), policy)
 
 
 def result_of_selection(data: Data, selection: "Selection") -> FitResult | None:
@@ -723,31 +682,25 @@ def result_of_selection(data: Data, selection: "Selection") -> FitResult | None:
 #: Nats that dropping classes of half a record may cost at a maximum of the likelihood.
 NEGLIGIBLE_NATS = 0.2
 
-#: Blocks that a fit names in its sentence.
-SAID_BLOCKS = 3
+
+def drop_negligible(data: Data, fit: Fit, policy: Policy) -> tuple[Model, float, str]:
+    """The model without negligible classes, its log-likelihood, and what was dropped."""
+    model, value = fit.best.model, fit.log_likelihood
+    interrupted = is_interrupted(fit.runs)
+    smaller, dropped = drop_empty(model, policy, np.inf if interrupted else data.size)
+    if value is None or (dropped and not interrupted):
+        value = data.expect(smaller).log_likelihood
+    if dropped and not interrupted:
+        before = data.expect(model).log_likelihood
+        if not before - value <= NEGLIGIBLE_NATS:
+            # Far from a maximum a small class may be all that some records have.
+            return model, before, ""
+    return smaller, value, dropped
+
 
 #: Weight below which a class is empty whatever the number of records, and distance below which two
 #: columns are the same.
 EMPTY_WEIGHT, SAME_COLUMN = 1e-9, 1e-6
-
-
-def drop_negligible(data: Data, modes: Modes, policy: Policy) -> tuple[Model, float, str]:
-    """The model without negligible classes, its log-likelihood, and what was dropped.
-
-    Classes that stand for less than half a record stay where the log-likelihood needs them after
-    all, which is so only far from a maximum. An interrupted fit takes no pass for it.
-    """
-    model, known, interrupted = modes.best.model, modes.log_likelihood, is_interrupted(modes.runs)
-    kept, dropped = drop_empty(model, policy, np.inf if interrupted else data.size)
-    if known is not None and (interrupted or not dropped):
-        return kept, known, dropped
-    value = data.expect(kept).log_likelihood
-    if dropped and not interrupted:
-        before = data.expect(model).log_likelihood if known is None else known
-        if not before - value <= NEGLIGIBLE_NATS:
-            kept, dropped = drop_empty(model, policy)
-            value = data.expect(kept).log_likelihood
-    return kept, value, dropped
 
 
 def drop_empty(
@@ -757,12 +710,6 @@ def drop_empty(
 
     Negligible are classes without weight, and the smallest ones that together stand for less than
     half a record (``policy.negligible_records``) of the ``records`` that there are.
-
-    Examples
-    --------
-    >>> model = Model.of([0.7, 0.3, 1e-5], [[[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]]])
-    >>> drop_empty(model, records=1000)[1]
-    '1 of 3 classes stood for less than 0.5 records: dropped.'
     """
     weights, factors = model.weights, model.factors
     order = np.argsort(-weights, kind="stable")
@@ -775,16 +722,12 @@ def drop_empty(
             mass[kept[int(np.argmax(away < SAME_COLUMN))]] += mass[f]
         else:
             kept.append(int(f))
-    gone, merged, said = weights[order[~alive]], int(alive.sum()) - len(kept), list[str]()
-    if len(gone):
-        why = "had no weight left"
-        if gone.max() > EMPTY_WEIGHT:
-            together = "together " if len(gone) > 1 else ""
-            why = f"{together}stood for less than {policy.negligible_records:g} records"
-        said.append(f"{len(gone)} of {plural(len(weights), 'class', 'classes')} {why}")
-    if merged:
-        said.append(f"{merged} {'was' if merged == 1 else 'were'} equal to others")
-    text = f"{' and '.join(said)}: dropped." if said else ""
+    text, number = "", len(weights) - len(kept)
+    if number:
+        text = (
+            f"{number} of {plural(len(weights), 'class', 'classes')} stood for less than "
+            f"{policy.negligible_records:g} records together, or equaled others: dropped."
+        )
     return Model(model.layout, mass[kept] / mass[kept].sum(), factors[:, kept]), text
 
 
@@ -799,30 +742,28 @@ def describe_agreement(
     policy: Policy,
 ) -> Message:
     """Describe what was done so that answers agree with tables of the records, and what is left."""
-    moved, towards = Message(""), "towards tables of two variables"
+    texts, towards = list[str](), "towards tables of two variables"
     if answer is not None and not policy.agreement:
         off = Argument("agreement", False)
-        moved = Message(f"Answers were not moved {towards} ({{agreement}}).", agreement=off)
+        texts.append(Message(f"Answers were not moved {towards} ({{agreement}}).", agreement=off))
     elif answer is not None and answer.target is not None:
         far = f"{answer.distance:.3f} of their mass, on average"
-        moved = Message(f"Answers were moved {towards} ({far}).")
-    moved = join_messages([moved, describe_blocks(pmf.blocks, joined.gains if joined else ())])
-    if not gaps:
-        return moved
-    count = len(gaps) - 1
-    others = f"{plural(count, 'other table')} also {'differs' if count == 1 else 'differ'}"
-    more = Message(f"{others}{{where}}.", where=PythonOnly(" (pmf.gaps)")) if count else ""
-    return join_messages([moved, gaps[0].text, more])
+        texts.append(f"Answers were moved {towards} ({far}).")
+    texts.append(describe_blocks(pmf.blocks, joined.gains if joined else ()))
+    if gaps:
+        texts.append(gaps[0].text)
+    if len(gaps) > 1:
+        text = f"{plural(len(gaps), 'table')} differ in all{{where}}."
+        texts.append(Message(text, where=PythonOnly(" (pmf.gaps)")))
+    return join_messages(texts)
+
+
+#: Blocks that a fit names in its sentence.
+SAID_BLOCKS = 3
 
 
 def describe_blocks(blocks: Sequence[Sequence[str]], gains: Sequence[float]) -> str:
-    """Name the variables that are tabulated together, those that gain most first.
-
-    Examples
-    --------
-    >>> describe_blocks([("income", "bracket")], [53.0])
-    'income and bracket are tabulated together: they depend on each other beyond the classes.'
-    """
+    """Name the variables that are tabulated together, those that gain most first."""
     if not blocks:
         return ""
     order = sorted(range(len(blocks)), key=lambda k: -gains[k])
@@ -831,20 +772,6 @@ def describe_blocks(blocks: Sequence[Sequence[str]], gains: Sequence[float]) -> 
     others = f"; so are {plural(more, 'other group')} of variables" if more > 0 else ""
     verb = "are tabulated together: they depend on each other beyond the classes"
     return f"{'; '.join(texts)} {verb}{others}."
-
-
-def describe_smoothing(time: float) -> str:
-    """Describe how smooth the columns are.
-
-    Examples
-    --------
-    >>> describe_smoothing(0.4)
-    'Smoothed columns: the held-out likelihood chose a spread of 6% of the number of levels.'
-    """
-    if time == 0:
-        return "Columns are not smoothed: no spread that was tried raises the held-out likelihood."
-    share = f"{np.sqrt(2 * time) / TIME_LEVELS:.0%} of the number of levels"
-    return f"Smoothed columns: the held-out likelihood chose a spread of {share}."
 
 
 def describe_sample(data: Data) -> str:

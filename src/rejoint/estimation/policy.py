@@ -72,8 +72,6 @@ class Policy:
     # explain less than one record, and the log-likelihood falls by less than -log(1 - r) - r, which
     # is 0.19 for half a record; where it falls by more, they stay.
     negligible_records: float = 0.5
-    # Variational steps to the concentrations of the prior, at most.
-    concentration_steps: int = 50
 
     # -- Prior --------------------------------------------------------------------------------
     # Median of the concentration's hyperprior in units of the number of levels, and its standard

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import gammaln
 
 from rejoint.arrays import FloatArray
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.model import Layout
+from rejoint.model import Layout, Model
 
 if TYPE_CHECKING:
     from rejoint.estimation.data import Data
+
+#: Concentrations that are compared, each larger than the one before by a fifth.
+CONCENTRATIONS = 90
 
 
 @dataclass(frozen=True)
@@ -69,49 +72,23 @@ def log_hyperprior(
     return np.asarray(-0.5 * (np.log(concentration / (median * unit)) / spread) ** 2)
 
 
-def best_concentrations(
-    layout: Layout,
-    concentrations: FloatArray,
-    center: FloatArray,
-    log_columns: FloatArray,
-    unit: FloatArray,
-    policy: Policy = DEFAULT,
-) -> FloatArray:
-    """Concentrations of largest prior times hyperprior, given (expected) log columns (L, F).
-
-    Newton steps in ``log s``; constant variables have nothing to estimate.
-    """
-    rank = log_columns.shape[1]
-    median, spread = policy.concentration_median * unit, policy.concentration_spread
-    pull = layout.sums(center * log_columns.sum(axis=1))
-    s = concentrations
-    moving = np.asarray(layout.levels) > 1
-    for _ in range(30):
-        base = layout.expand(s) * center
-        first = rank * (digamma(s) - layout.sums(center * digamma(base))) + pull
-        second = rank * (polygamma(1, s) - layout.sums(center**2 * polygamma(1, base)))
-        slope = s * first - np.log(s / median) / spread**2
-        bend = s * first + s**2 * second - 1.0 / spread**2
-        newton = -slope / np.where(bend < 0, bend, 1.0)
-        move = np.clip(np.where(bend < 0, newton, np.sign(slope)), -1.0, 1.0)
-        s = np.where(moving, np.clip(s * np.exp(move), *policy.concentration_range), s)
-        moving = moving & (np.abs(move) >= 1e-6)
-        if not moving.any():
-            break
-    return s
+def estimate_concentrations(data: "Data", model: Model, policy: Policy = DEFAULT) -> FloatArray:
+    """Concentrations of largest evidence times hyperprior, by the expected counts of a model."""
+    layout, unit = data.layout, data.concentration_unit
+    counts = data.expect(model).levels
+    grid = np.geomspace(*policy.concentration_range, CONCENTRATIONS)
+    logs = [
+        log_evidence_of_counts(layout, np.full(len(unit), each), data.center, counts)
+        + log_hyperprior(each, unit, policy)
+        for each in grid
+    ]
+    return np.asarray(grid[np.argmax(logs, axis=0)])
 
 
 def log_evidence_of_counts(
     layout: Layout, concentrations: FloatArray, center: FloatArray, counts: FloatArray
 ) -> FloatArray:
-    """Log-probability of the level counts (L, F) of each variable, columns integrated out, (N,).
-
-    Examples
-    --------
-    >>> counts, center = np.array([[2.0], [1.0]]), np.array([0.5, 0.5])
-    >>> log_evidence_of_counts(Layout((2,)), np.array([2.0]), center, counts).round(4)
-    array([-2.4849])
-    """
+    """Log-probability of the level counts (L, F) of each variable, columns integrated out, (N,)."""
     rank = counts.shape[1]
     base = layout.expand(concentrations) * center
     columns = layout.sums(gammaln(counts + base[:, None]).sum(axis=1))

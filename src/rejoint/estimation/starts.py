@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from rejoint import kernels
 from rejoint.arrays import FloatArray
 from rejoint.domain.columns import Coded, read_column
 from rejoint.domain.domain import Domain
@@ -29,19 +28,13 @@ from rejoint.solver.run import run
 from rejoint.solver.search import Follow, best_run, promising, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop, with_limits
-from rejoint.text import cite, format_number, plural
-
-#: Distinct records whose classes are compared, at the most.
-COMPARED_RECORDS = 65_536
+from rejoint.text import cite, plural
 
 #: Share of a vote that a record has for each label beside its own votes.
 VOTE_SHARE = 0.1
 
 #: Nats: optima that differ by less are the same one, and are nearly as good.
 SAME_NATS, NEAR_NATS = 0.1, 2.0
-
-#: Share of the records in other classes from which two optima are different findings.
-OTHER_CLASSES = 0.1
 
 #: Makes a model to start from.
 Start = Callable[[InMemory], Model]
@@ -101,16 +94,7 @@ def random_model(data: InMemory, rank: int, rng: np.random.Generator) -> Model:
 
 
 def shared_labels(domain: Domain, rank: int) -> tuple[Level, ...]:
-    """The labels that all variables have or are among, if there are no more of them than classes.
-
-    Examples
-    --------
-    >>> votes = {"ann": ["no", "yes"], "bob": ["no", "yes", "maybe"]}
-    >>> shared_labels(Domain.of(votes), 3)
-    ('no', 'yes', 'maybe')
-    >>> shared_labels(Domain.of(votes), 2)
-    ()
-    """
+    """The labels that all variables have or are among, where there are no more than classes."""
     most = max((variable.levels for variable in domain), key=len)
     labels = set(most)
     shared = len(most) <= rank and all(labels.issuperset(variable.levels) for variable in domain)
@@ -264,9 +248,7 @@ class StartSearch:
             after = list(runs)
             for last in found:
                 number = last.records[-1].start
-                best = min(last, runs[number], key=lambda each: each.objective)
-                records = (*runs[number].records, *last.records)
-                after[number] = replace(best, stop=last.stop, records=records)
+                after[number] = replace(last, records=(*runs[number].records, *last.records))
             return after
 
         if hasattr(solver, "limited_by"):
@@ -304,76 +286,33 @@ def fit_rank(
     return runs[best_run(runs)]
 
 
-def describe_ends(data: InMemory, runs: Sequence[Run], chains: bool = False) -> str:
+def describe_ends(runs: Sequence[Run], chains: bool = False) -> str:
     """Compare the optima that runs reached, all by the same solver; ``chains`` if n_init is theirs.
 
-    Where one start alone, of several, found the best of clearly different optima, this is remarked.
-
-    Examples
-    --------
-    >>> from rejoint.records.records import Records
-    >>> data = InMemory.of(Records.of({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1]}))
-    >>> model = Model.of([0.5, 0.5], [np.eye(2)] * 2)
-    >>> describe_ends(data, [Run(model, 2.8, 0.0, 0.0, Stop.PROGRESS)] * 3)
-    'Of 3 starts, 3 were followed to the end; 3 of them reached this optimum.'
+    Where one start alone, of several, found an optimum that is clearly the best, this is remarked.
     """
     best = runs[best_run(runs)]
-    ended = [each for each in runs if each.stop is not Stop.BEHIND]
-    others = [each for each in ended if each.objective > best.objective + SAME_NATS]
-    reached = len(ended) - len(others)
-    if len(ended) < 2:
+    ends = sorted(each.objective for each in runs if each.stop is not Stop.BEHIND)
+    lower = [each for each in ends if each > best.objective + SAME_NATS]
+    reached = len(ends) - len(lower)
+    if len(ends) < 2:
         return ""
-    said = (
-        f"Of {plural(len(runs), 'start')}, {len(ended)} were followed to the end; {reached} of "
+    words = (
+        f"Of {plural(len(runs), 'start')}, {len(ends)} were followed to the end; {reached} of "
         "them reached this optimum."
     )
-    if not others:
-        return said
-    rival = min(others, key=lambda each: each.objective)
-    gap, moved = rival.objective - best.objective, share_moved(data, best.model, rival.model)
-    nats = format_number(float(f"{gap:.2g}"))
-    said += (
-        f" The next best one is {nats} {'nat' if nats == '1' else 'nats'} lower and has {moved:.0%}"
-        " of the records in other classes."
-    )
-    if moved >= OTHER_CLASSES and gap <= NEAR_NATS:
-        return f"{said} The records hardly tell the two apart."
-    if moved < OTHER_CLASSES or reached > 1 or len(ended) <= 3:
-        return said
+    if not lower:
+        return words
+    gap = lower[0] - best.objective
+    words += f" The next best one is lower by {gap:.2g} in log-likelihood."
+    if gap <= NEAR_NATS or reached > 1 or len(ends) <= 3:
+        return words
     advice = Message(
         "More starts may find a better one: {solver}{more}{then}.",
         solver=Message("use {map} with ", map=Argument("solver", "map")) if chains else "",
         more=Argument("n_init", 2 * len(runs)),
         then=PythonOnly(", and give its pmf to rejoint.estimate as start") if chains else "",
     )
-    said = join_messages([said, advice])
-    remark(said)
-    return said
-
-
-def share_moved(data: InMemory, model: Model, other: Model) -> float:
-    """Share of the records in other classes under another model, classes matched as fits best.
-
-    Examples
-    --------
-    >>> from rejoint.records.records import Records
-    >>> data = InMemory.of(Records.of({"a": [0, 0, 0, 1], "b": [0, 0, 1, 1]}))
-    >>> by_a = Model.of([0.5, 0.5], [np.eye(2), np.full((2, 2), 0.5)])
-    >>> by_b = Model.of([0.5, 0.5], [np.full((2, 2), 0.5), np.eye(2)[::-1]])
-    >>> share_moved(data, by_a, by_b)
-    0.25
-    """
-    from scipy.optimize import linear_sum_assignment  # slow to import, rarely needed
-
-    records, levels = data.records, data.layout.levels
-    rows = np.arange(0, len(records.weight), -(-len(records.weight) // COMPARED_RECORDS))
-    one, two = (
-        kernels.class_posterior(
-            records.codes[rows], seen.weights, seen.factors, levels, records.threads
-        )[1].argmax(axis=1)
-        for seen in (data.observed(model), data.observed(other))
-    )
-    both = np.zeros((model.rank, other.rank))
-    np.add.at(both, (one, two), records.weight[rows])
-    matched = both[linear_sum_assignment(both, maximize=True)].sum()
-    return float(1.0 - matched / both.sum())
+    words = join_messages([words, advice])
+    remark(words)
+    return words

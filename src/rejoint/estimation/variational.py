@@ -1,11 +1,11 @@
-"""Variational Bayes: Dirichlet posteriors of weights and columns, concentrations of the priors.
+"""Variational Bayes: Dirichlet posteriors of weights and columns.
 
 The E-step is the same pass as EM's, at ``exp(E[log w])`` and ``exp(E[log A])``; the evidence
 lower bound is its log-likelihood less the divergences of posteriors from priors. Classes that
 the data do not need lose their weight when ``pseudo_count`` is below one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -13,23 +13,18 @@ from scipy.special import digamma, gammaln
 from rejoint.arrays import FloatArray
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.priors import (
-    best_concentrations,
-    first_concentrations,
-    log_hyperprior,
-    make_prior,
-)
+from rejoint.estimation.priors import first_concentrations, make_prior
 from rejoint.model import Layout, Model
 from rejoint.solver.solver import Limits
 
 
 @dataclass(frozen=True)
 class VariationalState:
-    """Posterior pseudo-counts (1 + L, F), weights first, and the concentrations of the priors."""
+    """Pseudo-counts of prior and posterior, weights first, (1 + L, F)."""
 
     layout: Layout
+    prior: FloatArray
     counts: FloatArray
-    concentrations: FloatArray
     objective: float = np.inf
     residual: float = np.inf
 
@@ -42,7 +37,7 @@ class VariationalState:
 
 @dataclass(frozen=True)
 class Variational:
-    """Variational Bayes with concentrations chosen by the evidence.
+    """Variational Bayes, with the median concentrations of the prior.
 
     Parameters
     ----------
@@ -69,57 +64,27 @@ class Variational:
 
     def init(self, problem: Data, model: Model) -> VariationalState:
         """Posterior after one pass at a first model."""
+        counts = problem.expect(model).counts
         concentrations = first_concentrations(problem, self.policy)
-        prior = make_prior(problem, concentrations, self.pseudo_count)
-        counts = prior.stacked + problem.expect(model).counts
-        return VariationalState(problem.layout, counts, concentrations)
+        prior = make_prior(problem, concentrations, self.pseudo_count).stacked + 0.0 * counts
+        return VariationalState(problem.layout, prior, counts + prior)
 
     def step(self, problem: Data, state: VariationalState) -> VariationalState:
-        """One pass, then the concentrations."""
-        layout = problem.layout
-        logs = expected_logs(layout, state.counts)
-        found = problem.expect(Model.from_stacked(layout, np.exp(logs)))
-        bound = found.log_likelihood - self.divergence(problem, state, logs)
-        prior = make_prior(problem, state.concentrations, self.pseudo_count)
-        columns = expected_logs(layout, found.counts + prior.stacked)[1:]
-        center, unit = problem.center, problem.concentration_unit
-        concentrations = best_concentrations(
-            layout, state.concentrations, center, columns, unit, self.policy
-        )
-        prior = make_prior(problem, concentrations, self.pseudo_count)
-        counts = found.counts + prior.stacked
-        move = np.linalg.norm(counts - state.counts) / np.linalg.norm(counts)
-        return VariationalState(layout, counts, concentrations, -bound, float(move))
-
-    def divergence(self, problem: Data, state: VariationalState, logs: FloatArray) -> float:
-        """KL divergence of the posteriors from the priors, less the log hyperprior."""
-        layout = problem.layout
-        made = make_prior(problem, state.concentrations, self.pseudo_count)
-        prior = np.broadcast_to(made.stacked, state.counts.shape)
+        """One pass."""
+        layout, prior = problem.layout, state.prior
+        head = digamma(state.counts[0]) - digamma(state.counts[0].sum())
+        body = digamma(state.counts[1:]) - layout.expand(digamma(layout.sums(state.counts[1:])))
+        logs = np.vstack([head, body])
+        sums = problem.expect(Model.from_stacked(layout, np.exp(logs)))
         # The weights are one column of F numbers, each factor F columns of I_n.
-        blocks = (state.counts, prior, logs)
-        total = dirichlet_divergence(Layout((len(prior[0]),)), *(b[0] for b in blocks))
-        total += dirichlet_divergence(layout, *(block[1:] for block in blocks))
-        hyper = log_hyperprior(state.concentrations, problem.concentration_unit, self.policy)
-        return total - float(np.sum(hyper))
-
-
-def estimate_concentrations(data: Data, model: Model, policy: Policy) -> FloatArray:
-    """Concentrations of the priors after some variational steps from a model."""
-    solver = Variational(policy=policy)
-    state = solver.init(data, model)
-    for _ in range(policy.concentration_steps):
-        before, state = state, solver.step(data, state)
-        if np.allclose(before.concentrations, state.concentrations, rtol=1e-3):
-            break
-    return state.concentrations
-
-
-def expected_logs(layout: Layout, counts: FloatArray) -> FloatArray:
-    """``E[log w]`` and ``E[log A]`` under the posteriors, (1 + L, F)."""
-    head = digamma(counts[0]) - digamma(counts[0].sum())
-    body = digamma(counts[1:]) - layout.expand(digamma(layout.sums(counts[1:])))
-    return np.vstack([head, body])
+        whole = Layout((len(head),))
+        parts = (state.counts, prior, logs)
+        loss = dirichlet_divergence(whole, *(part[0] for part in parts))
+        loss += dirichlet_divergence(layout, *(part[1:] for part in parts))
+        counts = sums.counts + prior
+        move = np.linalg.norm(counts - state.counts) / np.linalg.norm(counts)
+        objective = loss - sums.log_likelihood
+        return replace(state, counts=counts, objective=objective, residual=float(move))
 
 
 def dirichlet_divergence(
