@@ -38,7 +38,7 @@ BUDGETS = {
     "factorization": (3_500, 3_791),
     "records domain": (3_000, 4_130),
     "cli": (1_900, 2_800),
-    "estimation rank": (2_700, 3_630),
+    "estimation rank": (2_700, 3_466),
     "pmf model queries": (3_200, 4_292),
     "identifiability": (1_400, 2_531),
     "estimators": (3_700, 4_552),
