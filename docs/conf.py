@@ -63,6 +63,7 @@ html_sidebars = {"index": [], "design": [], "search": [], "genindex": []}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
+    "header_links_before_dropdown": 8,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],

@@ -75,7 +75,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--metadata", action="store_true", help="do not install")
     options = parser.parse_args()
-    files = sorted([*options.folder.glob("*.whl"), *options.folder.glob("*.tar.gz")])
+    folder = options.folder.resolve()
+    files = sorted([*folder.glob("*.whl"), *folder.glob("*.tar.gz")])
     if not files:
         raise SystemExit(f"{options.folder} has no wheel and no sdist")
     for path in files:
