@@ -286,8 +286,8 @@ def test_evidence_that_a_block_excludes_is_named():
         ((0, 0), ([0, 1], [0, 1]), np.eye(2).ravel() / 2, "two variables or more"),
         ((0, 3), ([0, 1], [0, 1]), np.eye(2).ravel() / 2, "there are 3"),
         ((0, 1), ([0, 2], [0, 1]), np.eye(2).ravel() / 2, "do not fit its levels"),
-        ((0, 1), ([0, 1], [0, 1]), np.ones(3) / 3, "has shape"),
-        ((0, 1), ([0, 1], [0, 1]), [1.5, -0.5, 0, 0], "not probabilities"),
+        ((0, 1), ([0, 1], [0, 1]), np.ones(3) / 3, "must be of shape"),
+        ((0, 1), ([0, 1], [0, 1]), [1.5, -0.5, 0, 0], "all numbers >= 0"),
         ((0, 1), ([0, 1], [0, 1]), [1.0, 0, 0, 0], "off by 0.5"),
     ],
 )

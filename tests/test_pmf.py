@@ -247,12 +247,16 @@ def test_tables_that_are_too_large_are_refused():
     [
         ([0.5, 0.6], [[[1, 1]]], "the weights sum to 1.1, not to 1"),
         ([0.5, 0.5], [[[0.5, 0.5], [0.5, 0.6]]], "column 1 of the factor of 'x0' sums to 1.1"),
-        ([1.5, -0.5], [[[1, 1]]], r"weights holds -0.5 at \(1,\): probabilities are >= 0"),
-        ([1.0], [[[np.nan]]], r"factors\[0\] holds nan at \(0, 0\): all entries must be finite"),
+        (
+            [1.5, -0.5],
+            [[[1, 1]]],
+            r"weights holds -0.5 at \(1,\): probabilities are finite",
+        ),
+        ([1.0], [[[np.nan]]], r"factors\[0\] holds nan at \(0, 0\): probabilities are finite"),
         ([1.0], [], "factors is empty"),
-        ([], [[[]]], "weights is empty"),
-        ([[1.0]], [[[1.0]]], r"weights must have shape \(rank,\); got \(1, 1\)"),
-        ([1.0], [[1.0]], r"factors\[0\] must have shape \(levels, rank\); got \(1,\)"),
+        ([], [[[]]], "weights must have shape"),
+        ([[1.0]], [[[1.0]]], r"weights must have shape \(rank,\), .*; got \(1, 1\)"),
+        ([1.0], [[1.0]], r"factors\[0\] must have shape \(levels, rank\), .*; got \(1,\)"),
         ([0.5, 0.5], [[[1.0]]], r"Factor of 'x0' has shape \(1, 1\).* ask for \(1, 2\)"),
     ],
 )
@@ -344,7 +348,7 @@ def test_from_dense_takes_counts_and_zeros_and_any_shape():
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ([[0.5, -0.1]], r"Cell \(0, 1\) of the joint is -0.1: cells must be >= 0"),
+        ([[0.5, -0.1]], r"Cell \(0, 1\) of the joint is -0.1: cells must be finite and >= 0"),
         ([0.5, np.nan], r"Cell \(1,\) of the joint is nan"),
         ([0.0, 0.0], "All cells of the joint are zero"),
         (3.0, r"an axis per variable and a cell at least; got \(\)"),
@@ -379,9 +383,9 @@ def test_average_refuses_what_it_cannot_mix():
     a = random_pmf(0)
     with pytest.raises(ValueError, match="no models were given"):
         rj.LowRankPMF.average([])
-    with pytest.raises(ValueError, match=r"2 models need as many weights; got shape \(3,\)"):
+    with pytest.raises(ValueError, match="2 models need as many weights"):
         rj.LowRankPMF.average([a, a], weights=[1, 2, 3])
-    with pytest.raises(ValueError, match="finite, nonnegative and not all zero"):
+    with pytest.raises(ValueError, match="finite, >= 0 and not all zero"):
         rj.LowRankPMF.average([a, a], weights=[1, -1])
     with pytest.raises(ValueError, match="different variables: 'a' is in one only"):
         rj.LowRankPMF.average([a, a.project(["b", "c", "d"])])

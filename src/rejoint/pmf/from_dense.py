@@ -42,12 +42,12 @@ def _check_table(table: FloatArray) -> None:
         raise ValueError(
             f"A joint has an axis per variable and a cell at least; got {table.shape}."
         )
-    if not np.isfinite(table).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(table))[0])
-        raise ValueError(f"Cell {where} of the joint is {table[where]}: all cells must be finite.")
-    if table.min() < 0.0:
-        where = tuple(int(i) for i in np.unravel_index(table.argmin(), table.shape))
-        raise ValueError(f"Cell {where} of the joint is {table[where]:.6g}: cells must be >= 0.")
+    wrong = np.argwhere(~(np.isfinite(table) & (table >= 0.0)))
+    if len(wrong):
+        where = tuple(map(int, wrong[0]))
+        raise ValueError(
+            f"Cell {where} of the joint is {table[where]:.6g}: cells must be finite and >= 0."
+        )
     if table.max() == 0.0:
         raise ValueError("All cells of the joint are zero: there is nothing to normalize.")
 

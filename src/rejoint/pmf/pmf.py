@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -398,25 +398,13 @@ class LowRankPMF:
         wanted = read_evidence(self.domain, event)
         return min(float(self._given(given, wanted).prob(wanted)), 1.0)  # not above by rounding
 
-    @overload
-    def expect(  # type: ignore[overload-overlap]  # a str is a sequence of str, too
-        self, names: str, given: Given = ..., *, function: Callable[[Any], float] | None = ...
-    ) -> float: ...
-    @overload
-    def expect(
-        self,
-        names: Sequence[str],
-        given: Given = ...,
-        *,
-        function: Callable[[Any], float] | None = ...,
-    ) -> dict[str, float]: ...
     def expect(
         self,
         names: str | Sequence[str],
         given: Given = None,
         *,
         function: Callable[[Any], float] | None = None,
-    ) -> float | dict[str, float]:
+    ) -> Any:
         """Return the expectation of numeric variables, or of a function of their levels.
 
         Parameters
@@ -899,14 +887,11 @@ class LowRankPMF:
         if not models:
             raise ValueError("average: no models were given.")
         shares = np.ones(len(models)) if weights is None else np.array(weights, dtype=np.float64)
-        if shares.shape != (len(models),):
+        is_valid = shares.shape == (len(models),) and np.isfinite(shares).all() and shares.any()
+        if not is_valid or (shares < 0.0).any():
             raise ValueError(
-                f"average: {plural(len(models), 'model')} need as many weights; got shape "
-                f"{shares.shape}."
-            )
-        if not (np.isfinite(shares).all() and (shares >= 0.0).all() and shares.any()):
-            raise ValueError(
-                f"average: weights must be finite, nonnegative and not all zero; got {shares}."
+                f"average: {plural(len(models), 'model')} need as many weights, finite, >= 0 and "
+                f"not all zero; got {shares}."
             )
         shares = shares / shares.sum()
         models = [model.mixture.align(models[0].domain) for model in models]
@@ -1226,19 +1211,17 @@ class LowRankPMF:
 def _check_numbers(values: ArrayLike, what: str, axes: int) -> FloatArray:
     """Copy an array of probabilities; raise an error for entries that are not."""
     array = np.array(values, dtype=np.float64, order="C")
-    if array.ndim != axes:
+    if array.ndim != axes or not array.size:
         shape = "(rank,)" if axes == 1 else "(levels, rank)"
-        raise ValueError(f"{what} must have shape {shape}; got {array.shape}.")
-    if not array.size:
         raise ValueError(
-            f"{what} is empty (shape {array.shape}): at least one class and one level."
+            f"{what} must have shape {shape}, at least one class and one level; got {array.shape}."
         )
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{what} holds {array[where]} at {where}: all entries must be finite.")
-    if array.min() < 0.0:
-        where = tuple(int(i) for i in np.unravel_index(array.argmin(), array.shape))
-        raise ValueError(f"{what} holds {array[where]:.6g} at {where}: probabilities are >= 0.")
+    wrong = np.argwhere(~(np.isfinite(array) & (array >= 0.0)))
+    if len(wrong):
+        where = tuple(map(int, wrong[0]))
+        raise ValueError(
+            f"{what} holds {array[where]:.6g} at {where}: probabilities are finite and >= 0."
+        )
     array += 0.0  # -0.0 becomes 0.0
     return array
 
@@ -1249,12 +1232,11 @@ def _check_shapes(weights: FloatArray, factors: list[FloatArray], domain: Domain
             f"{plural(len(factors), 'factor')} for a domain of {plural(len(domain), 'variable')}."
         )
     for factor, variable in zip(factors, domain, strict=True):
-        wanted = (len(variable), len(weights))
-        if factor.shape != wanted:
+        if factor.shape != (len(variable), len(weights)):
             raise ValueError(
                 f"Factor of {cite(variable.name)} has shape {factor.shape}; its "
-                f"{plural(wanted[0], 'level')} and the {plural(wanted[1], 'weight')} ask for "
-                f"{wanted}."
+                f"{plural(len(variable), 'level')} and the {plural(len(weights), 'weight')} ask "
+                f"for {(len(variable), len(weights))}."
             )
 
 

@@ -648,28 +648,24 @@ def check_blocks(blocks: Iterable[Block], factors: Sequence[FloatArray]) -> tupl
         ...
     ValueError: blocks[0]: the margin of variable 0 is not its factor; it is off by 0.5.
     """
-    blocks, inside = tuple(blocks), set[int]()
+    blocks, inside = tuple(blocks), list[int]()
     for k, block in enumerate(blocks):
         layout, members = block.layout, block.members
-        if len(members) < 2 or not inside.isdisjoint(members) or len(set(members)) < len(members):
+        inside += members
+        if len(members) < 2 or len(set(inside)) < len(inside):
             raise ValueError(f"blocks[{k}] must have two variables or more, none of them twice.")
-        inside |= set(members)
         if not all(0 <= n < len(factors) for n in members):
             raise ValueError(f"blocks[{k}] has variables {members}; there are {len(factors)}.")
         for n, group in zip(members, layout.groups, strict=True):
             used = np.unique(group).tolist()
             if group.shape != (len(factors[n]),) or used != list(range(len(used))):
                 raise ValueError(f"blocks[{k}]: the groups of variable {n} do not fit its levels.")
-        if block.table.shape != (layout.size, factors[0].shape[1]):
-            raise ValueError(
-                f"blocks[{k}]: the table has shape {block.table.shape}, not "
-                f"{(layout.size, factors[0].shape[1])}."
-            )
-        if not (np.isfinite(block.table).all() and (block.table >= 0.0).all()):
-            raise ValueError(f"blocks[{k}]: the table holds numbers that are not probabilities.")
+        shape = layout.size, factors[0].shape[1]
+        if block.table.shape != shape or not (block.table >= 0.0).all():
+            raise ValueError(f"blocks[{k}]: the table must be of shape {shape}, all numbers >= 0.")
         for i, n in enumerate(members):
             off = float(np.abs(block.margin([n]) - layout.add_up(i, factors[n])).max())
-            if off > MARGIN_TOLERANCE:
+            if not off <= MARGIN_TOLERANCE:
                 raise ValueError(
                     f"blocks[{k}]: the margin of variable {n} is not its factor; it is off by "
                     f"{off:.3g}."
