@@ -25,7 +25,7 @@ from rejoint.queries import answer_bounds, cell_program
 from rejoint.queries.answer_bounds import bound_answer, bound_answers
 from rejoint.queries.cell_program import CellProgram
 from rejoint.queries.junction_tree import JunctionTree
-from rejoint.queries.table_limits import TableLimits, agree, limits_of, with_margins
+from rejoint.queries.table_limits import limits_of, with_margins
 from rejoint.queries.witness import witness_slack
 
 FIRST = np.array([1.0, 0.0])
@@ -126,13 +126,6 @@ def test_a_published_answer_has_no_range():
     found = bound_answer(tables, {0: FIRST, 1: FIRST}, {0: FIRST})
     assert found.low == found.high == pytest.approx(0.45, abs=1e-15)
     assert found.text == "Every joint with these tables gives this value."
-
-
-def test_an_implied_answer_has_no_range():
-    # b is a copy of a, so that (b, c) determines (a, c).
-    tables = shares({"ab": [[0.3, 0.0], [0.0, 0.7]], "bc": [[0.1, 0.2], [0.3, 0.4]]})
-    found = bound_answer(tables, {0: FIRST, 2: FIRST})
-    assert (found.low, found.high) == pytest.approx((0.1, 0.1), abs=1e-9)
 
 
 def test_constants_and_variables_in_no_table():
@@ -336,27 +329,6 @@ def test_junction_tree_has_the_running_intersection_property():
             having = {k for k, clique in enumerate(tree.cliques) if v in clique}
             links = [(a, b) for a, b, both in tree.links if v in both]
             assert len(links) == max(len(having) - 1, 0)  # a subtree
-
-
-def test_branches_behind_published_margins_are_left_out():
-    cycle = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5)]
-    tree = JunctionTree.of((2,) * 6, [*cycle, (3, 5)])
-    assert tree.pruned([3, 5], cycle).cliques == ((3, 4, 5),)
-    assert len(tree.pruned([3, 5], []).cliques) == len(tree.cliques)
-    assert len(tree.pruned([3, 5], [(0, 1)]).cliques) == len(tree.cliques)
-
-
-def test_agreement_of_tables_of_many_variables():
-    rng = np.random.default_rng(0)
-    joint = log_linear(rng, (2,) * 5)
-    tables = []
-    for subset in [(0, 1, 2, 3), (1, 2, 3, 4), (0, 4)]:
-        gone = tuple(a for a in range(5) if a not in subset)
-        table = joint.sum(axis=gone)
-        tables.append(TableLimits(subset, table, table))
-    assert agree(tables)
-    bent = tables[1].low + 1e-4 * np.array([1, -1])
-    assert not agree([tables[0], TableLimits((1, 2, 3, 4), bent, bent), tables[2]])
 
 
 def test_vectors_of_the_wrong_length_are_refused():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint.model import Layout, Model
-from rejoint.pmf.compact import compact, cut_groups, main_direction, merge, nearest
+from rejoint.pmf.compact import compact, merge, nearest
 
 LAYOUT = Layout((2, 3, 4))
 
@@ -63,37 +63,6 @@ def test_draws_around_one_model_are_merged_class_by_class():
     more = compact(models, truth, 12)
     assert more.rank == 12
     assert np.abs(dense(more) - mean).sum() < np.abs(dense(found) - mean).sum()
-
-
-def test_equal_models_keep_their_rank():
-    model = random_model(np.random.default_rng(0), 3)
-    found = compact([model] * 5, model, 9)
-    assert found.rank == 3
-    np.testing.assert_allclose(dense(found), dense(model), atol=1e-15)
-
-
-def test_classes_of_weight_zero_do_no_harm():
-    model = random_model(np.random.default_rng(0), 3)
-    empty = Model(LAYOUT, np.array([0.5, 0.5, 0.0]), model.factors)
-    found = compact([empty, model, empty, model], empty, 4)
-    expected = (dense(empty) + dense(model)) / 2
-    assert np.abs(dense(found) - expected).sum() < 0.1
-    assert np.isfinite(found.factors).all()
-
-
-def test_groups_are_cut_where_they_vary_most():
-    """As if the main direction of every group was looked for at once."""
-    rng = np.random.default_rng(0)
-    weights = rng.dirichlet(np.ones(60))
-    columns = np.hstack([random_model(rng, 20, sharp).factors for sharp in (0.1, 0.3, 1.0)])
-    first = np.arange(60) // 20
-    groups = first.copy()
-    for count in range(3, 12):
-        parts = [np.flatnonzero(groups == g) for g in range(count)]
-        spread = [main_direction(weights[part], columns[:, part]) for part in parts]
-        widest = max(range(count), key=lambda g: spread[g][0])
-        groups[parts[widest][~spread[widest][1]]] = count
-        np.testing.assert_array_equal(cut_groups(weights, columns, first, count + 1), groups)
 
 
 def test_zeros_do_not_exclude():

@@ -46,15 +46,6 @@ def test_factor_error_is_the_printed_formula_under_the_best_permutation():
     assert metrics.factor_error(truth, truth.sorted()) == 0.0
 
 
-def test_near_classes_are_still_told_apart():
-    # Columns differ by 1e-9: expanded squares would see no difference at all.
-    base = np.array([0.3, 0.7])
-    factor = np.stack([base, base + np.array([1e-9, -1e-9])], axis=1)
-    truth = rj.LowRankPMF([0.5, 0.5], [factor, factor])
-    turned = rj.LowRankPMF([0.5, 0.5], [factor[:, ::-1], factor[:, ::-1]])
-    assert metrics.pair_classes(truth, turned).tolist() == [1, 0]
-
-
 def test_ranks_must_agree_for_classes_but_not_for_joints():
     with pytest.raises(ValueError, match="truth has rank 3 and the estimate 2: compare the joints"):
         metrics.factor_error(random_pmf(0), random_pmf(0, rank=2))
@@ -87,14 +78,6 @@ def test_equal_joints_of_different_ranks_have_no_error():
     split = rj.LowRankPMF.average([a, a.sorted(), a])
     assert metrics.tensor_error(a, split) < 1e-14
     assert metrics.tensor_error(a, a.sorted()) == 0.0
-
-
-def test_thousands_of_variables():
-    a = random_pmf(0, (3,) * 3000, rank=4)
-    b = nudged(a, 1e-6)
-    # N small relative changes of one class add up like a random walk around sqrt(N) 1e-6.
-    assert 1e-6 < metrics.tensor_error(a, b) < 1e-4
-    assert metrics.tensor_error(a, random_pmf(1, (3,) * 3000)) > 0.5
 
 
 def test_large_ranks_fall_back_on_gram_matrices(monkeypatch):

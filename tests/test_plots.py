@@ -3,7 +3,6 @@ import builtins
 import numpy as np
 import pytest
 from matplotlib import pyplot
-from matplotlib.axes import Axes
 
 import rejoint as rj
 
@@ -52,11 +51,6 @@ def test_factors_of_some_variables_in_the_order_asked(ax):
     assert labels == ["xray = yes", "xray = no", "asia = yes", "asia = no"]
 
 
-def test_factors_of_an_unknown_variable(ax):
-    with pytest.raises((KeyError, ValueError), match="xray"):
-        rj.plots.factors(rj.datasets.asia(), ["xrya"], ax=ax)
-
-
 def test_history_has_a_line_for_each_start_and_the_best_on_top(ax):
     tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=3)
     result = rj.factorize(tables, rank=2, solver="admm", n_init=2, random_state=0)
@@ -65,12 +59,6 @@ def test_history_has_a_line_for_each_start_and_the_best_on_top(ax):
     best = ax.lines[-1].get_ydata()
     assert best[-1] == min(line.get_ydata()[-1] for line in ax.lines)
     assert sum(len(line.get_ydata()) for line in ax.lines) == len(result.history)
-
-
-def test_history_of_an_exact_fit(ax):
-    tables = rj.Marginals.from_tables({("a", "b"): [[30, 10], [10, 50]]})
-    rj.plots.history(rj.factorize(tables, rank=2, random_state=0), ax=ax)
-    assert (ax.lines[-1].get_ydata() > 0).all()
 
 
 @pytest.mark.parametrize(
@@ -84,12 +72,6 @@ def test_history_of_an_exact_fit(ax):
 )
 def test_describe(event, given, words):
     assert rj.plots.describe(event, given) == words
-
-
-def test_a_new_figure_without_ax():
-    first = rj.plots.factors(rj.datasets.asia())
-    assert isinstance(first, Axes)
-    assert rj.plots.factors(rj.datasets.asia()).figure is not first.figure
 
 
 def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch):

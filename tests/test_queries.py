@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from rejoint.pmf.from_dense import join_classes, naive_bayes
 from rejoint.queries.evidence import (
     class_posterior,
-    conditional_factor,
-    log_sum,
 )
 from rejoint.queries.log_prob import draw_codes, posteriors, record_log_prob
 from rejoint.queries.mixture import Mixture
@@ -50,37 +48,10 @@ def test_joint_table_is_the_sum_of_outer_products(seed, shape):
     )
 
 
-def test_joint_table_in_blocks_of_classes_is_the_same(monkeypatch):
-    weights, factors = model(0, (3, 4, 5), rank=7)
-    whole = joint_table(weights, factors)
-    monkeypatch.setattr("rejoint.queries.tables._BLOCK", 40)
-    np.testing.assert_allclose(joint_table(weights, factors), whole, atol=ROUNDING)
-
-
-def test_joint_table_of_no_variables_is_one():
-    assert joint_table(np.array([0.25, 0.75]), []) == 1.0
-
-
 def test_joint_table_refuses_before_it_allocates():
     factors = [np.full((10, 1), 0.1)] * 12
     with pytest.raises(ValueError, match=r"12 variables would have 10\^12 cells"):
         joint_table(np.ones(1), factors)
-
-
-def test_log_sum_survives_what_exp_does_not():
-    logs = np.array([[-5000.0, -5000.0], [-np.inf, -np.inf], [-np.inf, 3.0]])
-    np.testing.assert_allclose(log_sum(logs), [-5000.0 + np.log(2.0), -np.inf, 3.0])
-
-
-@given(st.integers(0, 10**6), st.floats(0, 0.6))
-@settings(max_examples=40, deadline=None)
-def test_class_weights_with_any_evidence_match_the_tensor(seed, zeros):
-    weights, factors = model(seed, zeros=zeros)
-    rng = np.random.default_rng(seed)
-    evidence = {n: rng.random(len(factors[n])) for n in (0, 2)}
-    logs = Mixture(weights, dict(enumerate(factors))).log_weights(evidence)
-    expected = np.einsum("abc,a,c->", dense(weights, factors), evidence[0], evidence[2])
-    np.testing.assert_allclose(np.exp(log_sum(logs)), expected, rtol=1e-12)
 
 
 def test_tiny_likelihoods_do_not_vanish():
@@ -91,16 +62,6 @@ def test_tiny_likelihoods_do_not_vanish():
     b = class_posterior(Mixture(weights, dict(enumerate(factors))).log_weights(tiny))
     # Logarithms near 2,000 carry an absolute error of some 1e-13.
     np.testing.assert_allclose(a, b, rtol=1e-11)
-
-
-def test_impossible_evidence_gives_minus_infinity_without_warnings():
-    factor = np.array([[1.0, 1.0], [0.0, 0.0]])
-    logs = Mixture(np.array([1.0, 0.0]), {0: factor}).log_weights({0: np.array([0.0, 1.0])})
-    assert np.isneginf(logs).all()
-    assert not class_posterior(logs).any()
-    assert not conditional_factor(factor, np.array([0.0, 1.0])).any()
-    nothing = Mixture(np.array([1.0, 0.0]), {0: factor}).log_weights({0: np.zeros(2)})
-    assert np.isneginf(nothing).all()
 
 
 @given(st.integers(0, 10**6), st.floats(0, 0.6), st.integers(1, 300))
@@ -116,15 +77,6 @@ def test_records_with_holes_match_sums_over_the_tensor(seed, zeros, rows):
     codes = codes.astype(np.int16)
     found = record_log_prob(weights, factors, codes)
     np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12, atol=1e-15)
-
-
-def test_blocks_of_records_cover_all_rows_once():
-    weights, factors = model(0, (2,) * 4, rank=400)
-    codes = np.zeros((5000, 4), dtype=np.int16)
-    slices = [rows for rows, _, _ in posteriors(weights, factors, codes)]
-    assert len(slices) > 1
-    assert [s.start for s in slices[1:]] == [s.stop for s in slices[:-1]]
-    assert (slices[0].start, slices[-1].stop) == (0, 5000)
 
 
 def test_five_thousand_variables_do_not_underflow():
@@ -184,17 +136,6 @@ def test_sampled_shares_are_within_five_standard_errors(levels):
     assert (np.abs(counts - n * p) <= 5 * np.sqrt(n * p * (1 - p)) + 1e-9).all()
 
 
-def test_rounding_of_the_cumulative_sum_cannot_pass_the_last_level():
-    class Top:
-        def random(self, size):
-            return np.full(size, np.nextafter(1.0, 0.0))
-
-    factor = np.full((10, 1), 0.1)
-    factor[9] = 0.0
-    factor /= factor.sum()
-    assert draw_codes(np.ones(1), [factor], 3, Top()).max() == 8
-
-
 @given(
     st.integers(0, 10**6), st.lists(st.integers(1, 4), min_size=1, max_size=5), st.floats(0, 0.9)
 )
@@ -208,13 +149,6 @@ def test_any_dense_joint_comes_back(seed, shape, zeros):
     np.testing.assert_allclose(dense(weights, factors), table / table.sum(), atol=1e-14)
     assert len(weights) <= min(table.size // n for n in shape)
     assert weights.min() > 0.0
-
-
-def test_joining_finds_independence():
-    factors = [np.array([0.1, 0.2, 0.7]), np.array([0.5, 0.5]), np.array([0.3, 0.3, 0.4])]
-    table = np.einsum("a,b,c->abc", *factors)
-    weights, _ = naive_bayes(table)
-    assert len(weights) == 1
 
 
 @given(st.integers(0, 10**6))

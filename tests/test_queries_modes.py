@@ -6,13 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.queries.mixture import Mixture, find_mode
 from rejoint.queries.modes import (
-    chord_bounds,
-    climb,
-    dominated,
     most_probable,
-    starts,
 )
 from rejoint.queries.tables import joint_table
 
@@ -88,33 +83,6 @@ def test_the_bound_holds_when_the_search_is_cut_short():
     assert not most_probable(weights, factors, max_nodes=1).exact
 
 
-@given(st.integers(0, 10**6), st.sampled_from([0.1, 1.0, 100.0]))
-def test_the_chord_lies_between_the_best_completion_and_the_plain_bound(seed, sharpness):
-    weights, factors = model(seed, (3, 4, 2), 4, sharpness, zeros=0.2)
-    ratios = [a / a.max(axis=0) for a in factors]
-    with np.errstate(divide="ignore"):
-        losses = [np.minimum(-np.log(r), 3.0) for r in ratios]
-    plain = np.array([weights.sum()])
-    bound = chord_bounds(weights[None, :], plain, losses)[0]
-    assert joint_table(weights, ratios).max() <= bound * (1 + TIE)
-    assert bound <= plain[0] * (1 + TIE)
-
-
-def test_dominated_levels():
-    ratio = np.array([[1.0, 0.5], [0.9, 0.5], [0.2, 1.0], [1.0, 0.5], [0.1, 0.1]])
-    assert dominated(ratio).tolist() == [False, True, False, True, True]
-
-
-def test_the_climb_ends_where_no_single_change_helps():
-    weights, factors = model(2, (4, 3, 5), 5, 1.0)
-    levels, value = climb(weights, factors, starts(weights, factors))
-    table = joint_table(weights, factors)
-    assert table[tuple(levels)] == pytest.approx(value, rel=TIE)
-    for n in range(3):
-        line = table[tuple(slice(None) if m == n else levels[m] for m in range(3))]
-        assert line.max() <= value * (1 + TIE)
-
-
 def test_the_mode_of_each_is_not_the_joint_mode():
     table = np.array([[0.0, 0.3, 0.3], [0.4, 0.0, 0.0]])
     p = rj.LowRankPMF.from_dense(table, rj.Domain.of({"a": ["x", "y"], "b": [1, 2, 3]}))
@@ -123,11 +91,6 @@ def test_the_mode_of_each_is_not_the_joint_mode():
     assert (joint.prob, joint.exact, joint.bound) == (pytest.approx(0.4), True, joint.prob)
     assert dict(each) == {"a": "x", "b": 1}
     assert (each.prob, each.exact, each.bound) == (0.0, False, pytest.approx(0.4))
-
-
-def test_single_modes_are_exact_when_one_variable_decides():
-    weights, factors = model(0, (4,), 3, 1.0)
-    assert find_mode(Mixture(weights, dict(enumerate(factors))), [0], True, 1).exact
 
 
 def test_a_mode_behaves_like_a_dict_and_cannot_be_changed():

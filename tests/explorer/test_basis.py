@@ -147,14 +147,3 @@ def test_the_verdict_is_about_the_tables_that_were_given(opened, town):
 
 def test_ranges_keep_to_their_time(town):
     assert page_tables(town, seconds=0.0)["ranges"] == {}
-
-
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
-def test_axe_finds_nothing_beside_marks(tab, opened, town_document, theme, width):
-    from test_access import violations
-
-    tab.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    tab.set_viewport_size({"width": width, "height": 900})
-    page = opened(town_document, "#is.Pass=Student")
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

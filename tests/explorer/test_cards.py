@@ -226,33 +226,6 @@ def test_hundreds_of_variables_come_as_the_page_is_scrolled(opened):
     )
 
 
-def test_cards_that_were_never_seen_take_the_room_that_is_kept_for_them(opened):
-    """A jump to the end passes over cards that have not been built."""
-    page = opened(document(random_model(np.random.default_rng(0), 300, 4)))
-    page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    eventually(page, "() => document.querySelectorAll('.card').length > 60")
-    heights = page.evaluate(
-        """() => [...document.querySelectorAll(".card")]
-          .filter((card) => !card.querySelector(".level"))
-          .map((card) => [card.getBoundingClientRect().height, parseFloat(card.style.minHeight)])"""
-    )
-    assert heights
-    assert all(height == kept for height, kept in heights)
-
-
-def test_a_link_set_while_the_address_is_still_to_follow_is_not_lost(tab, asia_page):
-    # What the page does a moment later is done here between the new link and the event of it.
-    tab.add_init_script(
-        "const due = []; const later = setTimeout;"
-        "globalThis.setTimeout = (f, t) => (t ? due.push(f) : later(f, t));"
-        "globalThis.runDue = () => due.forEach((f) => f());"
-    )
-    visit(tab, asia_page)
-    tab.wait_for_function("globalThis.rejoint")
-    tab.evaluate("() => { location.hash = '#is.smoke=no'; runDue(); }")
-    expect(tab.locator(".chip")).to_have_count(1)
-
-
 def test_a_link_opened_in_the_page_changes_its_choices(tab, asia_page):
     visit(tab, asia_page)
     tab.evaluate("location.hash = '#is.smoke=no&sort=name'")

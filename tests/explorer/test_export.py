@@ -12,7 +12,7 @@ from page_models import level, visit
 import rejoint as rj
 from rejoint.explorer import document, page
 from rejoint.explorer.document import pair_fit, table_fit
-from rejoint.explorer.page import assets, bundle
+from rejoint.explorer.page import assets
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -35,12 +35,6 @@ def test_scripts_never_make_markup_or_code_of_text(name):
     forbidden = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
     assert not re.search(forbidden, SCRIPTS[name])
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", SCRIPTS[name])
-
-
-def test_every_script_is_in_the_bundle():
-    whole = bundle(SCRIPTS)
-    for name in SCRIPTS.keys() - {"theme.js"}:
-        assert f"const {name.replace('.', '_')} = " in whole
 
 
 def test_the_same_model_makes_the_same_page():
@@ -152,13 +146,6 @@ def test_what_cannot_be_shown_is_a_message(browser, tmp_path, change, words):
     show.goto(path.as_uri())
     expect(show.get_by_role("alert")).to_contain_text(words)
     show.close()
-
-
-def test_one_variable_of_one_level(opened):
-    pmf = rj.LowRankPMF([1.0], [[[1.0]]], rj.Domain.of({"only": ["this"]}))
-    show = opened(document(pmf))
-    level(show, "only", "this").click()
-    expect(show.locator(".value")).to_have_text("100 %")
 
 
 def test_tables_of_files_and_of_records_are_listed_by_excess_over_chance():

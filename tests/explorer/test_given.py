@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from page_models import visit
 
 import rejoint as rj
 from rejoint.explorer import document
@@ -80,18 +79,6 @@ def test_a_table_opens_with_given_numbers_beside_the_models(opened, town):
     assert table.locator("tbody th[scope=row]").all_inner_texts() == [*town.domain["Age"].levels]
 
 
-def test_three_variables_have_two_heads_in_each_row(opened, town):
-    page = opened(document(town), "#view=fit")
-    box = block(page, "Age", "District", "Home")
-    box.locator("summary").click()
-    row = box.locator("tbody tr").nth(1)
-    age, district = town.domain["Age"].levels[0], town.domain["District"].levels[1]
-    expect(row.locator("th")).to_have_text([age, district])
-    given = town.tables.marginals["Age", "District", "Home"][0, 1]
-    expect(row.locator("td").nth(0)).to_have_text(f"{given[0]:,.0f}")
-    expect(row.locator("td").nth(2)).to_have_text(f"{given[1]:,.0f}")
-
-
 def test_cells_held_back_are_marked_with_their_bounds(opened, downloads):
     page = opened(downloads.document(), "#view=fit&is.Work=Student")  # whatever the evidence
     box = block(page, "Pass", "Work")
@@ -112,14 +99,6 @@ def test_a_table_of_one_variable_and_rounding(opened):
     box.locator("summary").click()
     expect(box.get_by_text("each may be off by up to 5.")).to_be_visible()
     assert cells_of(box) == [["10", "12"], ["30", "28"]]
-
-
-def test_a_served_page_has_them(served, tab, downloads):
-    visit(tab, served(downloads.document()) + "#view=fit")
-    box = block(tab, "District", "Travel")
-    box.locator("summary").click()
-    expect(box.get_by_text("read from district_travel.px")).to_be_visible()
-    assert box.locator("tbody tr").count() == 3
 
 
 def test_beyond_the_room_of_a_page_tables_are_left_out(opened):
@@ -153,17 +132,3 @@ def test_labels_stay_text(opened):
     expect(page.locator("details.given tbody th").first).to_have_text(level)
     assert page.locator("details.given img, details.given b").count() == 0
     assert json.loads(json.dumps(document(p)["given"])) == document(p)["given"]
-
-
-@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
-def test_axe_finds_nothing_in_open_tables(tab, opened, downloads, theme, width):
-    from test_access import violations
-
-    tab.emulate_media(color_scheme=theme, reduced_motion="reduce")
-    tab.set_viewport_size({"width": width, "height": 900})
-    page = opened(downloads.document(), "#view=fit")
-    for summary in page.locator("details.given summary").all():
-        summary.click()
-    expect(page.locator("details.given table")).to_have_count(6)
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width

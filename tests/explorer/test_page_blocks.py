@@ -151,18 +151,6 @@ def as_levels(variable, codes):
     return [variable.levels[i] for i in ([codes] if isinstance(codes, int) else codes)]
 
 
-def test_strength_is_the_information_within_classes():
-    pmf = wide(np.random.default_rng(0), 3, blocks=1, levels=4, lone=1)
-    [block] = pmf._blocks
-    expected = 0.0
-    for f, weight in enumerate(pmf.weights):
-        table = block.table[:, f].reshape(4, 4)
-        alone = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
-        expected += weight * (table * np.log(table / alone)).sum()
-    assert block.information(pmf.weights) == pytest.approx(expected, rel=1e-9)
-    assert document(pmf)["blocks"][0]["bits"] == pytest.approx(expected / np.log(2.0))
-
-
 def test_cards_of_a_block_stand_together_and_fit_lists_them(opened):
     """Their order in the page follows, and a block is one column."""
     pmf = wide(np.random.default_rng(0), 3, blocks=3, levels=3, lone=4)

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 
 import numpy as np
@@ -68,24 +67,6 @@ def test_target_tells_which_evidence_moved_it(tab, asia_page, asia):
     expect(moved.first).to_contain_text(f"{100 * now:.1f} % with it")
 
 
-def test_a_target_that_is_given_is_set_aside(tab, asia_page, asia):
-    visit(tab, asia_page + "#is.smoke=yes&is.lung=yes&view=target&target=lung")
-    expect(tab.get_by_role("heading", name="lung is given: yes")).to_be_visible()
-    without = asia.prob({"lung": "yes"}, given={"smoke": "yes"})
-    said = f"The rest of the evidence alone gives yes {100 * without:.1f} %"
-    expect(tab.get_by_text(said)).to_be_visible()
-    rows = rows_of(downloaded(tab, "CSV"))
-    assert float(rows[0]["now"]) == pytest.approx(without, abs=1e-9)
-    following = tab.locator("section", has_text="Ask next")
-    expect(following).to_contain_text("The target is given: no answer would tell more about it.")
-    expect(following.locator("li")).to_have_count(0)
-    moved = tab.locator("section", has_text="What changed it").locator("li")
-    expect(moved.locator("bdi")).to_have_text(["smoke = yes"])
-    tab.locator("#main").get_by_role("button", name="Remove lung = yes").click()
-    expect(tab.get_by_role("heading", name="lung now")).to_be_visible()
-    expect(following.locator("li").first).to_contain_text("bit")
-
-
 def test_evidence_that_leaves_a_target_several_levels_is_used(opened):
     rng = np.random.default_rng(3)
     domain = rj.Domain.of({"grade": ["a", "b", "c"], "hint": ["low", "high"]})
@@ -99,13 +80,6 @@ def test_evidence_that_leaves_a_target_several_levels_is_used(opened):
     wanted = pmf.marginal("grade", given={"grade": ["a", "b"]})
     np.testing.assert_allclose([float(row["now"]) for row in rows], wanted, atol=1e-9)
     expect(page.locator("section", has_text="Ask next").locator("li")).to_have_count(1)
-
-
-def test_nothing_is_asked_about_a_target_that_is_certain(tab, asia_page):
-    visit(tab, asia_page + "#is.tub=yes&view=target&target=either")
-    following = tab.locator("section", has_text="Ask next")
-    expect(following).to_contain_text("No remaining question would tell more")
-    expect(following.locator("li")).to_have_count(0)
 
 
 def test_table_of_two_and_three_variables(tab, asia_page, asia):
@@ -339,8 +313,3 @@ def test_views_are_accessible_and_fit_a_phone(tab, asia_page, view):
     missing = set(wanted) - set(share.get_by_role("button").all_inner_texts())
     assert not missing
     expect(tab.locator(".tab[aria-current]")).to_be_in_viewport(ratio=1)  # though tabs scroll
-
-
-def test_documents_are_json(asia, patients):
-    plain = document(asia, records=patients, fit=pair_fit(asia, patients), verdict=verdict(asia))
-    assert json.loads(json.dumps(plain)) == plain

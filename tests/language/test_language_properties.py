@@ -1,6 +1,5 @@
 """Properties over random questions and random texts: nothing but QueryError ever comes out."""
 
-import random
 import warnings
 
 from hypothesis import example, given
@@ -48,9 +47,3 @@ def test_mutated_questions_are_answered_or_refused(seed, rng):
         warnings.simplefilter("ignore")
         outcome = answer_or_error(P, mutated(seed, rng))
     assert outcome in ("answer", "QueryError", "ZeroEvidenceError")
-
-
-def test_mutation_reaches_answers_and_errors():
-    rng = random.Random(0)
-    outcomes = [answer_or_error(P, mutated(seed, rng)) for seed in SEEDS for _ in range(5)]
-    assert {"answer", "QueryError"} <= set(outcomes)

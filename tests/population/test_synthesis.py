@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.population.synthesize import round_systematically, round_to_sum
+from rejoint.population.synthesize import round_to_sum
 
 
 @given(
@@ -21,19 +21,6 @@ def test_controlled_rounding_adds_up_and_stays_next_to_the_share(values, total):
     exact = values * (total / values.sum())
     # A cell within 1e-9 below a whole number counts as that number.
     assert (np.abs(rounded - exact) < 1.0 + 1e-6).all()
-
-
-def test_whole_numbers_stay_as_they_are():
-    counts = np.array([3, 0, 17, 42, 1])
-    np.testing.assert_array_equal(round_to_sum(counts / counts.sum(), counts.sum()), counts)
-
-
-def test_systematic_rounding_is_unbiased():
-    rng = np.random.default_rng(0)
-    values = rng.random(50) * 3
-    found = np.mean([round_systematically(values, rng) for _ in range(2000)], axis=0)
-    # The standard error of a mean of 2,000 zeros and ones is 0.011 at the most; four of them.
-    np.testing.assert_allclose(found, values, atol=0.045)
 
 
 def test_tables_of_a_real_population_are_met():
