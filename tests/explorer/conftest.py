@@ -168,14 +168,14 @@ def served(tmp_path):
     pytest.importorskip("uvicorn")
     running = []
 
-    def start(plain, keep=None, bound=None, count=None):
+    def start(plain, **calls):
         import socket
 
         from rejoint.explorer.server import application, make_server
 
         own_socket = socket.create_server(("127.0.0.1", 0))
         port = own_socket.getsockname()[1]
-        app = application(plain, "t0ken", port, keep, bound, count)
+        app = application(plain, "t0ken", port, **calls)
         server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [own_socket]})
         thread.start()

@@ -6,7 +6,7 @@ import secrets
 import socket
 from asyncio import CancelledError, timeout
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -37,18 +37,15 @@ REQUEST_SECONDS = 10.0
 """Seconds in which the body of a request must have arrived."""
 _SHUTDOWN_SECONDS = 1
 
-Keep = Callable[[Sequence[str]], None]
-Bound = Callable[[Any], dict[str, Any] | None]
-Count = Callable[[Any], dict[str, Any] | None]
+#: What the page may ask of rejoint: ``keep`` takes the names of the classes when they were changed;
+#: ``bound`` takes evidence as the page sends it and gives the ranges of the bars; ``count`` takes
+#: evidence or a question and gives bars or an answer of counts and model together. The last two
+#: give None for what is neither.
+Call = Callable[[Any], Any]
 
 
 def application(
-    document: Mapping[str, Any],
-    token: str,
-    port: int,
-    keep: Keep | None = None,
-    bound: Bound | None = None,
-    count: Count | None = None,
+    document: Mapping[str, Any], token: str, port: int, **calls: Call | None
 ) -> "Guard":
     """The web application: files and model below ``/token/``, for this machine's own page only.
 
@@ -60,14 +57,8 @@ def application(
         First part of every address; without it there is nothing to see.
     port : int
         Port of the server, which requests must name as their host's.
-    keep : callable, optional
-        Takes the names of the classes when they were changed; without it they cannot be saved.
-    bound : callable, optional
-        Takes evidence as the page sends it, gives the ranges of the bars, or None if it is no
-        evidence; without it the page has the ranges that its document has.
-    count : callable, optional
-        Takes evidence or a question as the page sends it, gives bars or an answer of counts and
-        model together, or None if it is neither; without it the model alone answers.
+    **calls : callable
+        ``keep``, ``bound`` and ``count``; the page has no use for one that is left out.
 
     Examples
     --------
@@ -83,13 +74,11 @@ def application(
     from starlette.routing import Route
 
     texts = assets()
-    shell = load_template().render(title="rejoint")
-    can = {"can_save": keep, "can_bound": bound, "can_count": count}
-    model = {**document, **{name: call is not None for name, call in can.items()}}
-    body = json.dumps(model, ensure_ascii=False, allow_nan=False).encode()
+    names = {"can_save": "keep", "can_bound": "bound", "can_count": "count"}
+    model = {**document, **{can: calls.get(name) is not None for can, name in names.items()}}
 
     async def front(request: "Request") -> "Response":
-        return Response(shell, media_type="text/html")
+        return Response(load_template().render(title="rejoint"), media_type="text/html")
 
     async def static(request: "Request") -> "Response":
         name = request.path_params["name"]
@@ -99,11 +88,11 @@ def application(
         return Response(texts[name], media_type=kind)
 
     async def send(request: "Request") -> "Response":
-        return Response(body, media_type="application/json")
+        return Response(json.dumps(model, ensure_ascii=False), media_type="application/json")
 
     async def save(request: "Request") -> "Response":
-        nonlocal body
         names = await _names(request, len(b64decode(document["weights"]["f8"])) // 8)
+        keep = calls.get("keep")
         if keep is None or names is None:
             return PlainTextResponse("Names of classes are a list of short texts", 400)
         try:
@@ -112,27 +101,27 @@ def application(
             return PlainTextResponse(f"The names were not saved: {error}", 409)
         except (OSError, ValueError) as error:
             return PlainTextResponse(f"The names could not be saved: {error}", 500)
-        body = json.dumps({**model, "class_names": names}, ensure_ascii=False).encode()
+        model["class_names"] = names
         return PlainTextResponse("Saved")
 
-    def reply(call: Bound | Count | None) -> Callable[["Request"], Awaitable["Response"]]:
-        async def send_found(request: "Request") -> "Response":
-            found = None
+    def reply(name: str) -> Callable[["Request"], Awaitable["Response"]]:
+        async def send_reply(request: "Request") -> "Response":
+            call, answer = calls.get(name), None
             if call is not None:
-                found = await run_in_threadpool(call, await _read_json(request))
-            if found is None:
+                answer = await run_in_threadpool(call, await _read_json(request))
+            if answer is None:
                 return PlainTextResponse("Evidence is a list of positions and likelihoods", 400)
-            return JSONResponse(found)
+            return JSONResponse(answer)
 
-        return send_found
+        return send_reply
 
     routes = [
         Route(f"/{token}/", front),
         Route(f"/{token}/static/{{name}}", static),
         Route(f"/{token}/model.json", send),
         Route(f"/{token}/class-names", save, methods=["POST"]),
-        Route(f"/{token}/bounds", reply(bound), methods=["POST"]),
-        Route(f"/{token}/counts", reply(count), methods=["POST"]),
+        Route(f"/{token}/bounds", reply("bound"), methods=["POST"]),
+        Route(f"/{token}/counts", reply("count"), methods=["POST"]),
     ]
     # Around everything, the answers to errors too.
     return Guard(Starlette(routes=routes), token=token, port=port)
@@ -238,10 +227,8 @@ def serve(
     document: Mapping[str, Any],
     *,
     port: int = 0,
-    keep: Keep | None = None,
-    bound: Bound | None = None,
-    count: Count | None = None,
     ready: Callable[[str], None] | None = None,
+    **calls: Call | None,
 ) -> None:
     """Show a document on 127.0.0.1 until Ctrl-C.
 
@@ -251,14 +238,10 @@ def serve(
         What :func:`rejoint.explorer.document` made.
     port : int
         Port; 0 takes a free one.
-    keep : callable, optional
-        Takes the names of the classes when they were changed in the page.
-    bound : callable, optional
-        Takes evidence, gives the ranges of the bars of a model from tables.
-    count : callable, optional
-        Takes evidence or a question, gives bars or an answer of counts and model together.
     ready : callable, optional
         Called with the address, token included.
+    **calls : callable
+        What the page may ask: ``keep``, ``bound`` and ``count``, see :func:`application`.
 
     Raises
     ------
@@ -288,5 +271,5 @@ def serve(
         port = own.getsockname()[1]
         if ready is not None:
             ready(f"http://127.0.0.1:{port}/{token}/")
-        app = application(document, token, port, keep, bound, count)
+        app = application(document, token, port, **calls)
         make_server(app).run(sockets=[own])

@@ -1,6 +1,6 @@
 """Answers of a model to questions in the query language."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import exp, inf, log, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.variable import Variable
 from rejoint.language.bind import BoundQuery, bind, who_has
 from rejoint.language.query import Name, Query
 from rejoint.messages import remark
@@ -86,43 +85,6 @@ def answer_bound(
     return answer if composition is None else _combine(question, answer, composition, level)
 
 
-def _combine(
-    question: "_Question", answer: Answer, composition: Composition, level: float | None
-) -> Answer:
-    """Return the answer of counts and model together, with both beside it."""
-    domain, bound = question.domain, question.bound
-
-    def values(table: FloatArray) -> Any:
-        array = question.value(table)
-        return array if answer.axes else float(array)
-
-    table, totals = composition.table()
-    notes = answer.notes
-    if bound.by:
-        table = divide_columns(table, totals, [domain[n] for n in bound.by])[0]
-    else:
-        table = np.asarray(table / totals)
-        if question.has_value and not table.ndim:
-            share = composition.share_with_value(question.has_value)
-            notes += _note_applies(question, share, float(table))
-    by_tables = composition.counts.tables is not None and bool(bound.evidence)
-    notes += describe_lacking(composition.share_lacking(), bool(bound.evidence), by_tables)
-    value, interval = values(table), None
-    if level is not None:
-        given = np.asarray(answer.value, dtype=np.float64), answer.interval
-        interval = composition.interval(np.asarray(value), level, *given)
-    number = composition.number
-    return replace(
-        answer,
-        value=value,
-        interval=interval,
-        notes=notes,
-        counted=values(composition.counted_table()),
-        model=answer.value,
-        records=number if bound.by else float(number),
-    )
-
-
 class _Question(NamedTuple):
     """A question, the model given its evidence, and the probability of the evidence."""
 
@@ -136,26 +98,19 @@ class _Question(NamedTuple):
         """Add notes."""
         return self._replace(notes=self.notes + notes)
 
-    def table(self) -> tuple[FloatArray, tuple[str, ...]]:
-        """P(asked, events | evidence, by), axes as asked and then by; undefined cells are nan."""
-        bound, axes = self.bound, self.bound.asked + self.bound.by
-        cells = prod(self.domain.shape[n] for n in axes)
-        if cells > tables.MAX_CELLS:
-            raise bound.error(
-                f"The table would have {format_count(cells)} cells, more than the limit of "
-                f"{tables.MAX_CELLS:,}: ask for fewer variables."
-            )
-        table = self.mixture.tabulate(axes, bound.events)
-        if not bound.by:
-            return table, ()
-        variables = [self.domain[n] for n in bound.by]
-        return divide_columns(table, self.mixture.tabulate(bound.by), variables)
+    def tabulate(self, mixture: Mixture) -> tuple[FloatArray, FloatArray]:
+        """Return P(asked, events, by | evidence), axes in this order, and P(by | evidence)."""
+        asked, by = self.bound.asked, self.bound.by
+        totals = mixture.tabulate(by) if by else np.ones(())
+        return mixture.tabulate(asked + by, self.bound.events), totals
 
-    def value(self, table: FloatArray) -> FloatArray:
-        """Return the probabilities or the means that answer, from a table of its own."""
-        if self.bound.query.verb == "P":
-            return np.minimum(table, 1.0, out=table)  # not above one by rounding
-        with np.errstate(invalid="ignore"):  # a level may be infinite, an undefined share is nan
+    def read(self, table: FloatArray, totals: FloatArray) -> FloatArray:
+        """Return the probabilities or means that a table gives, nan where it is given nothing."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            np.divide(table, totals, out=table)  # in place, as it may be large
+            np.minimum(table, 1.0, out=table)  # not above one by rounding
+            if self.bound.query.verb == "P":
+                return table
             numbers = self.domain[self.bound.asked[0]].numeric
             return np.asarray(np.tensordot(numbers, table[: len(numbers)], 1))
 
@@ -204,13 +159,14 @@ def _add_interval(model: "LowRankPMF", question: _Question, answer: Answer, leve
         return replace(answer, notes=(*answer.notes, note))
     values, totals = [], []
     for k in range(len(weights)):
-        draw = question._replace(mixture=stack.at(k))
         if answer.unit:
+            draw = question._replace(mixture=stack.at(k))
             amount = _measure(draw, np.random.default_rng(0)).value
             values.append(np.array(amount / _SCALES[answer.unit]))
         else:
-            values.append(draw.value(draw.table()[0]))
-            totals.append(draw.mixture.tabulate(bound.by))
+            table, total = question.tabulate(stack.at(k))
+            values.append(question.read(table, total))
+            totals.append(total)
     if bound.by and totals:
         # A column of the table is given its level, too: draws count by how probable that is.
         weights = weights.reshape((-1,) + (1,) * len(bound.by)) * np.stack(totals)
@@ -224,9 +180,15 @@ def _add_interval(model: "LowRankPMF", question: _Question, answer: Answer, leve
 
 
 def _numbers(question: _Question, composition: Composition | None) -> Answer:
-    """Answer P and E; counts will be added if there is a composition."""
+    """Answer P and E by the model; counts will be added if there is a composition."""
     domain, bound = question.domain, question.bound
     axes = bound.asked + bound.by
+    cells = prod(domain.shape[n] for n in axes)
+    if cells > tables.MAX_CELLS:
+        raise bound.error(
+            f"The table would have {format_count(cells)} cells, more than the limit of "
+            f"{tables.MAX_CELLS:,}: ask for fewer variables."
+        )
     kind: Kind = "table" if axes else "probability"
     if bound.query.verb == "E":
         axes, kind = bound.by, "expectation"
@@ -234,14 +196,41 @@ def _numbers(question: _Question, composition: Composition | None) -> Answer:
             _ = domain[bound.asked[0]].numeric
         except (ValueError, OverflowError) as error:
             raise bound.error(str(error), cast(Name, bound.query.asked[0]).at) from None
-    table, notes = question.table()
-    if not table.ndim and composition is None and (has_value := question.has_value):
-        share = float(question.mixture.prob(has_value))
-        notes += _note_applies(question, share, float(table))
-    array = question.value(table)  # may overwrite the table
+    table, totals = question.tabulate(question.mixture)
+    array, notes = question.read(table, totals), _note_undefined(question, totals)
+    if not axes and composition is None and (has_value := question.has_value):
+        notes += _note_applies(question, float(question.mixture.prob(has_value)), float(array))
     value, variables = array if axes else float(array), tuple(domain[n] for n in axes)
     evidence, notes = question.evidence, question.notes + notes
     return Answer(bound.query, kind, value, variables, evidence, notes=notes)
+
+
+def _combine(
+    question: _Question, answer: Answer, composition: Composition, level: float | None
+) -> Answer:
+    """Return the answer of counts and model together, with both beside it."""
+    bound, number = question.bound, composition.number
+    array: Callable[[Any], Any] = np.asarray if answer.axes else float
+    value = question.read(*composition.table())
+    notes = answer.notes
+    if not answer.axes and (has_value := question.has_value):
+        share = composition.share_with_value(has_value)
+        notes += _note_applies(question, share, float(value))
+    by_tables = composition.counts.tables is not None and bool(bound.evidence)
+    notes += describe_lacking(composition.share_lacking(), bool(bound.evidence), by_tables)
+    interval = None
+    if level is not None:
+        model = np.asarray(answer.value, dtype=np.float64)
+        interval = composition.interval(value, level, model, answer.interval)
+    return replace(
+        answer,
+        value=array(value),
+        interval=interval,
+        notes=notes,
+        counted=array(question.read(composition.counted_table(), number)),
+        model=answer.value,
+        records=number if bound.by else float(number),
+    )
 
 
 def _note_applies(question: _Question, share: float, value: float) -> tuple[str, ...]:
@@ -252,34 +241,15 @@ def _note_applies(question: _Question, share: float, value: float) -> tuple[str,
     return (f"Among {whose} ({format_number(share)} of all): {format_number(value / share)}.",)
 
 
-def divide_columns(
-    table: FloatArray, total: FloatArray, by: Sequence[Variable]
-) -> tuple[FloatArray, tuple[str, ...]]:
-    """Divide a table by the totals of its columns, in place; undefined cells are nan, with a note.
-
-    Parameters
-    ----------
-    table : array (..., levels of ``by``)
-    total : array (levels of ``by``)
-    by : sequence of Variable
-        The last axes of the table.
-
-    Examples
-    --------
-    >>> table, total = np.array([[0.2, 0.0], [0.2, 0.0]]), np.array([0.4, 0.0])
-    >>> divide_columns(table, total, [Variable("a", ("x", "y"))])[1]
-    ('Undefined, shown as nan, because it is impossible here: a = y.',)
-    """
-    impossible = np.argwhere(total == 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        np.divide(table, total, out=table)  # in place, as it may be large
-    np.minimum(table, 1.0, out=table)  # not above one by rounding
+def _note_undefined(question: _Question, totals: FloatArray) -> tuple[str, ...]:
+    """Say which levels of the variables tabulated by are impossible."""
+    impossible = np.argwhere(totals == 0.0)
     if not len(impossible):
-        return table, ()
-    table[..., total == 0.0] = np.nan
+        return ()
+    by = [question.domain[n] for n in question.bound.by]
     first = ", ".join(f"{v.name} = {v.levels[i]}" for v, i in zip(by, impossible[0], strict=True))
     others = f" (and {len(impossible) - 1:,} more)" if len(impossible) > 1 else ""
-    return table, (f"Undefined, shown as nan, because it is impossible here: {first}{others}.",)
+    return (f"Undefined, shown as nan, because it is impossible here: {first}{others}.",)
 
 
 def _mode(model: "LowRankPMF", question: _Question) -> Answer:

@@ -193,7 +193,8 @@ class Composition:
         operands: list[Any] = [table, list(range(len(every)))]
         for n, vector in vectors.items():
             operands += [vector[self.kept[n]] if n in self.kept else vector, [every.index(n)]]
-        return np.asarray(np.einsum(*operands, [every.index(n) for n in axes], optimize=True))
+        # A copy: without a sum it would be a view of the table.
+        return np.array(np.einsum(*operands, [every.index(n) for n in axes], optimize=True))
 
     @cached_property
     def _shrunk(self) -> Shrunk:
@@ -235,19 +236,13 @@ class Composition:
 
     def table(self) -> tuple[FloatArray, FloatArray]:
         """Composite table and the totals of its columns; axes as asked and then by."""
-        bound = self.bound
-        axes = bound.asked + bound.by
-        shares = self._shrunk.shares
-        return self._sum(shares, self._asked, axes), self._sum(
-            shares, self.bound.evidence, bound.by
-        )
+        bound, shares = self.bound, self._shrunk.shares
+        table = self._sum(shares, self._asked, bound.asked + bound.by)
+        return table, self._sum(shares, bound.evidence, bound.by)
 
     def counted_table(self) -> FloatArray:
-        """Counted table, axes as asked and then by; nan in columns without records."""
-        bound = self.bound
-        table = self._sum(self.counted, self._asked, bound.asked + bound.by)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(table / self.number)
+        """Number of records in each cell, axes as asked and then by."""
+        return self._sum(self.counted, self._asked, self.bound.asked + self.bound.by)
 
     def share_with_value(self, has_value: Mapping[int, FloatArray]) -> float:
         """Composite probability that variables have a value, given the condition."""
