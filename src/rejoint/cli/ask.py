@@ -23,12 +23,6 @@ from rejoint.records.records import Records
         type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
         default=0.9,
     ),
-    examples="""\
-  rejoint ask patients.rejoint "P(lung = yes | smoke = yes)"
-  rejoint ask patients.rejoint "P(lung | smoke, xray = yes)" --json
-  rejoint ask patients.rejoint "argmax bronc, xray | dysp = yes" "MI(smoke; lung)" --bits
-  rejoint ask patients.rejoint "P(lung, smoke)" -o table.csv
-  rejoint ask patients.rejoint "P(bronc | smoke)" --level 0.5""",
 )
 def command(o: Options) -> None:
     """Answer questions: P(...), E(...), argmax ..., sample ..., H(...), MI(...).
@@ -41,6 +35,14 @@ def command(o: Options) -> None:
     variables, or the records (`fit --keep-records`). The model alone answers everything else. For a
     file of `fit-tables`, each answer states its basis: published, implied, identified, or open,
     with the range over all joints with these tables.
+
+    Examples
+    --------
+      rejoint ask patients.rejoint "P(lung = yes | smoke = yes)"
+      rejoint ask patients.rejoint "P(lung | smoke, xray = yes)" --json
+      rejoint ask patients.rejoint "argmax bronc, xray | dysp = yes" "MI(smoke; lung)" --bits
+      rejoint ask patients.rejoint "P(lung, smoke)" -o table.csv
+      rejoint ask patients.rejoint "P(bronc | smoke)" --level 0.5
     """
     if not o.questions and o.model == "-":
         raise click.UsageError("The model comes from stdin: give the question as an argument.")

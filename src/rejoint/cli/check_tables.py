@@ -27,10 +27,6 @@ _ROWS, _COLUMNS = 6, 5
     "--json +tables",
     argument("tables", "DIR|FILES..."),
     option("--write FILE", "Write the descriptions of the files as TOML."),
-    examples="""\
-  rejoint check-tables published
-  rejoint check-tables published --write tables.toml
-  rejoint check-tables smoke-lung.csv smoke-bronc.csv --same 'bronc=bronchitis'""",
 )
 def command(o: Options) -> None:
     """Show how each file of tables is understood: variables, levels, kind, totals, marks.
@@ -38,6 +34,12 @@ def command(o: Options) -> None:
     Each table is shown as it was read. With --write the descriptions of all files are written to
     a TOML file, which is honoured where it is called tables.toml and lies beside them; what a file
     leaves open is marked in it by "?" or a remark. Nothing is fitted.
+
+    Examples
+    --------
+      rejoint check-tables published
+      rejoint check-tables published --write tables.toml
+      rejoint check-tables smoke-lung.csv smoke-bronc.csv --same 'bronc=bronchitis'
     """
     try:
         tables, files = o.read_tables(*o.tables)

@@ -27,15 +27,17 @@ _TITLES = {
 @declare(
     "MODEL OTHER --seed --json",
     option("--within SHARE", "Exit with code 4 if their total variation is larger."),
-    examples="""\
-  rejoint compare patients.rejoint lung.rejoint
-  rejoint compare patients.rejoint lung.rejoint --within 0.9 --json""",
 )
 def command(o: Options) -> None:
     """Compare two models, on the variables they share: distances of the joints and of tables.
 
     Total variation is the largest difference in the probability of any event. Joints of more than
     a million cells are compared by drawing records, with a standard error.
+
+    Examples
+    --------
+      rejoint compare patients.rejoint lung.rejoint
+      rejoint compare patients.rejoint lung.rejoint --within 0.9 --json
     """
     first, second = _shared(load(o.model), load(o.other))
     distances: dict[str, Any] = {

@@ -42,14 +42,16 @@ QUESTIONS: tuple[tuple[dict[str, str], dict[str, str]], ...] = (
         type=click.Path(file_okay=False, path_type=Path),
         default=Path("demo"),
     ),
-    examples="""\
-  rejoint demo --seed 1 --output pictures --json""",
 )
 def command(o: Options) -> None:
     """Recover the Asia network from records with missing values.
 
     Samples records of eight variables from a network whose joint is known, removes cells, and
     recovers the joint from tables of three variables, without knowing the graph.
+
+    Examples
+    --------
+      rejoint demo --seed 1 --output pictures --json
     """
     truth = asia()
     complete = truth.sample(RECORDS, random_state=o.seed)

@@ -20,17 +20,19 @@ from rejoint.pmf.counts import Counts
     option("-o --output FILE", "Save the fitted model to this file."),
     option("--port N", "Port; a free one by default.", type=click.IntRange(0, 65_535), default=0),
     option("--browser/--no-browser", "Whether to open the page in the browser.", default=True),
-    examples="""\
-  rejoint explore --demo
-  rejoint explore asia.rejoint
-  rejoint explore asia.rejoint --data patients.csv
-  rejoint explore patients.csv -o asia.rejoint""",
 )
 def command(o: Options) -> None:
     """Open a model in the browser: click a value and see every other answer change.
 
     DATA (CSV, TSV, Parquet, Arrow, JSON lines) is fitted first. The page is served to this machine
     only, at an address that holds a secret; Ctrl-C ends it.
+
+    Examples
+    --------
+      rejoint explore --demo
+      rejoint explore asia.rejoint
+      rejoint explore asia.rejoint --data patients.csv
+      rejoint explore patients.csv -o asia.rejoint
     """
     if o.demo:
         if o.source is not None or o.data is not None:

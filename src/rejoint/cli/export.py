@@ -20,15 +20,17 @@ from rejoint.explorer.page import write_page
         "page.html for the explorer, model.json for the open format.",
         required=True,
     ),
-    examples="""\
-  rejoint export asia.rejoint -o asia.html
-  rejoint export asia.rejoint -o asia.html --data patients.csv
-  rejoint export asia.rejoint -o asia.json""",
 )
 def command(o: Options) -> None:
     """Write the explorer of a model as one page that works offline, or the model as JSON.
 
     The page holds the model, not the records it was fitted to, unless --data names them.
+
+    Examples
+    --------
+      rejoint export asia.rejoint -o asia.html
+      rejoint export asia.rejoint -o asia.html --data patients.csv
+      rejoint export asia.rejoint -o asia.json
     """
     suffix = Path(o.output).suffix.lower()
     if suffix not in (".html", ".htm", ".json"):

@@ -68,12 +68,6 @@ BIG = 300_000_000
         "resumes from it.",
     ),
     option("--dry-run", "Only report columns and memory."),
-    examples="""\
-  rejoint fit patients.csv -o patients.rejoint
-  rejoint fit patients.csv -o patients.rejoint --rank 4 --seed 1
-  rejoint fit patients.csv -o patients.rejoint --dry-run
-  rejoint fit patients.csv -o patients.rejoint --stream --checkpoint patients.checkpoint
-  rejoint fit - -o - --rank 2 --without asia,tub < patients.csv > some.rejoint""",
 )
 def command(o: Options) -> None:
     """Learn a model from records with missing values.
@@ -81,6 +75,14 @@ def command(o: Options) -> None:
     DATA is CSV, TSV, Parquet, Arrow, JSON lines (gzipped or not), - for stdin, or a query
     "duckdb:SELECT ..."; a folder or "a/*.parquet" is all of its files. Ctrl-C ends the fit and
     keeps the best model so far (exit code 3).
+
+    Examples
+    --------
+      rejoint fit patients.csv -o patients.rejoint
+      rejoint fit patients.csv -o patients.rejoint --rank 4 --seed 1
+      rejoint fit patients.csv -o patients.rejoint --dry-run
+      rejoint fit patients.csv -o patients.rejoint --stream --checkpoint patients.checkpoint
+      rejoint fit - -o - --rank 2 --without asia,tub < patients.csv > some.rejoint
     """
     check_output(o.output, o.json)
     if o.dry_run and o.stream:

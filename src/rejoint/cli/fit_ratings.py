@@ -33,17 +33,19 @@ from rejoint.text import plural
     ),
     option("--half-up", "Round half stars up to whole ones."),
     model_option,
-    examples="""\
-  rejoint fit-ratings ratings.csv -o films.rejoint
-  rejoint fit-ratings ratings.csv --columns user,film,stars -o films.rejoint
-  rejoint fit-ratings bought.csv --implicit --columns customer,product -o shop.rejoint
-  rejoint recommend films.rejoint --rated "Heat=5" -k 3""",
 )
 def command(o: Options) -> None:
     """Learn what users choose and like from rows of user, item and rating, for `recommend`.
 
     Rows that lack one of the three are left out. Ctrl-C ends the fit and keeps the samples so far
     (exit code 3); before the first sample nothing is written (exit code 130).
+
+    Examples
+    --------
+      rejoint fit-ratings ratings.csv -o films.rejoint
+      rejoint fit-ratings ratings.csv --columns user,film,stars -o films.rejoint
+      rejoint fit-ratings bought.csv --implicit --columns customer,product -o shop.rejoint
+      rejoint recommend films.rejoint --rated "Heat=5" -k 3
     """
     # scikit-learn takes a second to import, which other fits need not wait for.
     from rejoint.estimators.recommender.joint_recommender import JointRecommender

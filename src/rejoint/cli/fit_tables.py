@@ -49,12 +49,6 @@ _SHOWN = 8  # tables of which it is said how they were understood
         "A table of an earlier time, by its variables: --older age,sex. Its odds ratios count, "
         "and not the shares that other tables have, too.",
     ),
-    examples="""\
-  rejoint fit-tables triples -o model.rejoint
-  rejoint fit-tables triples -o model.rejoint --rank 4
-  rejoint fit-tables triples -o smooth.rejoint --solver smooth
-  rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o two.rejoint --rank 2 --within 0.05
-  rejoint fit-tables published -o three.rejoint --rank 2 --missing x=unknown --solver kl""",
 )
 def command(o: Options) -> None:
     """Learn a model from published tables alone: a folder of files, an archive, or some files.
@@ -67,6 +61,14 @@ def command(o: Options) -> None:
     Files are as offices publish them: PC-Axis, JSON-stat, SDMX-CSV, TSV of Eurostat, or CSV, Excel
     and ODS in long form or as cross-tables. What a file does not say is proposed or asked; cells
     that were held back are unknown, not zero. `rejoint check-tables` shows each table.
+
+    Examples
+    --------
+      rejoint fit-tables triples -o model.rejoint
+      rejoint fit-tables triples -o model.rejoint --rank 4
+      rejoint fit-tables triples -o smooth.rejoint --solver smooth
+      rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o two.rejoint --rank 2 --within 0.05
+      rejoint fit-tables published -o three.rejoint --rank 2 --missing x=unknown --solver kl
     """
     check_output(o.output, o.json)
     marginals, files = o.read_tables(*o.tables)

@@ -19,11 +19,6 @@ from rejoint.text import cite, nearest, show
     "DATA --rank --solver --draws --smooth --seed --json +data",
     option("--target NAME,...", "The column to predict, or several.", required=True),
     model_option,
-    examples="""\
-  rejoint fit-target patients.csv --target lung -o lung.rejoint
-  rejoint fit-target patients.csv --target lung,bronc -o both.rejoint --rank 8
-  rejoint predict lung.rejoint patients.csv --all
-  rejoint ask lung.rejoint "P(lung | smoke = yes, xray)" """,
 )
 def command(o: Options) -> None:
     """Learn to predict a column from the others, which may have missing values.
@@ -33,6 +28,13 @@ def command(o: Options) -> None:
     Columns of many distinct numbers are cut into 3 sqrt(n) quantile bins for n records, at most
     192, unless --bins says otherwise. Ctrl-C ends the fit and keeps what has been trained so far
     (exit code 3).
+
+    Examples
+    --------
+      rejoint fit-target patients.csv --target lung -o lung.rejoint
+      rejoint fit-target patients.csv --target lung,bronc -o both.rejoint --rank 8
+      rejoint predict lung.rejoint patients.csv --all
+      rejoint ask lung.rejoint "P(lung | smoke = yes, xray)"
     """
     check_output(o.output, o.json)
     names = split_names([o.target])

@@ -22,11 +22,6 @@ from rejoint.identifiability.model_verdict import model_verdict
     option("--local", "Also test whether the classes are locally unique."),
     option("--plan", "Find a few tables that determine --rank, in addition to the given ones."),
     option("--all", "Also show bounds that are printed but not proved."),
-    examples="""\
-  rejoint identify --levels 3,3,3,3,3,3 --order 3 --rank 5
-  rejoint identify --levels 2,2,2,2 --order 2 --rank 2 --local
-  rejoint identify patients.rejoint
-  rejoint identify triples --rank 3""",
 )
 def command(o: Options) -> None:
     """Show up to which number of classes tables determine a model.
@@ -34,6 +29,13 @@ def command(o: Options) -> None:
     The variables and tables are those of --levels with --order or --subset (variables x0, x1,
     ...), of a folder of tables, or of a MODEL, whose own classes are examined as well: with the
     tables it was fitted to, or those of --order or --subset.
+
+    Examples
+    --------
+      rejoint identify --levels 3,3,3,3,3,3 --order 3 --rank 5
+      rejoint identify --levels 2,2,2,2 --order 2 --rank 2 --local
+      rejoint identify patients.rejoint
+      rejoint identify triples --rank 3
     """
     if (o.source is None) == (o.levels is None):
         raise click.UsageError("Give exactly one of a MODEL, a DIR of tables, or --levels.")

@@ -39,13 +39,6 @@ Masks = Mapping[str, NDArray[np.bool_]]
     ),
     option("--probabilities FILE", "File for the probability of each filled value; 1 elsewhere."),
     option("--save FILE", "Save the imputer that was fitted to DATA."),
-    examples="""\
-  rejoint impute patients.csv -o filled.csv
-  rejoint impute patients.csv -o filled.csv --save imputer.rejoint
-  rejoint impute imputer.rejoint patients.csv -o filled.csv
-  rejoint impute patients.csv -o filled.csv --probabilities sure.csv
-  rejoint impute patients.csv -o five.csv --draws 5 --seed 7
-  rejoint impute patients.rejoint patients.csv --method mode""",
 )
 def command(o: Options) -> None:
     """Fill the empty cells of DATA, given the rest of their row.
@@ -56,6 +49,15 @@ def command(o: Options) -> None:
 
     Cells that are not empty, columns that the model does not know, and labels that it has never
     seen are written as they are. Ctrl-C ends it and nothing is written (exit code 130).
+
+    Examples
+    --------
+      rejoint impute patients.csv -o filled.csv
+      rejoint impute patients.csv -o filled.csv --save imputer.rejoint
+      rejoint impute imputer.rejoint patients.csv -o filled.csv
+      rejoint impute patients.csv -o filled.csv --probabilities sure.csv
+      rejoint impute patients.csv -o five.csv --draws 5 --seed 7
+      rejoint impute patients.rejoint patients.csv --method mode
     """
     if o.draws is not None and (o.method not in (None, "draw") or o.probabilities is not None):
         raise click.UsageError(

@@ -23,15 +23,17 @@ _CLASSES = 12  # shown side by side
 @declare(
     "MODEL --data --tables --plot --json +survey +tables",
     option("--variables A,B,...", "Show profiles of these variables only."),
-    examples="""\
-  rejoint inspect patients.rejoint
-  rejoint inspect patients.rejoint --data patients.csv --variables smoke,lung
-  rejoint inspect patients.rejoint --plot classes.svg""",
 )
 def command(o: Options) -> None:
     """Show a model: how it was fitted, weights and profiles of its classes, worst-fitting tables.
 
     Without --data or --tables the tables are those that were compared when it was fitted.
+
+    Examples
+    --------
+      rejoint inspect patients.rejoint
+      rejoint inspect patients.rejoint --data patients.csv --variables smoke,lung
+      rejoint inspect patients.rejoint --plot classes.svg
     """
     pmf, ensemble, notes = load_predictor(o.model)
     shown = split_names([o.variables]) if o.variables else list(pmf.domain.names)

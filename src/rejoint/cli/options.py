@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from inspect import cleandoc
 from io import BytesIO
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -254,11 +255,11 @@ class Command(click.Command):
 Run = Callable[["Options"], None]
 
 
-def declare(usage: str, *own: click.Parameter, examples: str) -> Callable[[Run], Command]:
+def declare(usage: str, *own: click.Parameter) -> Callable[[Run], Command]:
     """Make a command of a function of its options; ``usage`` names arguments and shared options.
 
-    The command's own arguments and options stand before the shared ones, and in place of those of
-    the same flag.
+    Help and examples are its docstring. The command's own arguments and options stand before the
+    shared ones, and in place of those of the same flag.
     """
     words, shared = usage.split(), {o.opts[-1]: o for o in SECTIONS[""]}
     arguments = [argument(word.strip("[].").lower(), word) for word in words if word[0] not in "-+"]
@@ -269,11 +270,12 @@ def declare(usage: str, *own: click.Parameter, examples: str) -> Callable[[Run],
         params.setdefault(param.name, param)
 
     def made(run: Run) -> Command:
+        text, _, examples = cleandoc(run.__doc__ or "").partition("\n\nExamples\n--------\n")
         return Command(
             run.__module__.rpartition(".")[2].replace("_", "-"),
             params=list(params.values()),
             callback=lambda **values: run(Options(**values)),
-            help=run.__doc__,
+            help=text,
             epilog=f"\b\nExamples:\n{examples}",
         )
 

@@ -14,10 +14,6 @@ from rejoint.population.synthesize import synthesize
     "[MODEL] --numbers --output --spreadsheet --seed --json +tables",
     option("-n N", "Records.", required=True),
     option("--tables DIR|FILE", "Tables to meet in whole numbers."),
-    examples="""\
-  rejoint population model.rejoint -n 400 --tables pairs -o people.csv
-  rejoint population model.rejoint -n 100 --seed 3
-  rejoint population -n 400 --tables pairs -o people.csv""",
 )
 def command(o: Options) -> None:
     """Make a synthetic population: records of the model that meet the tables.
@@ -25,6 +21,12 @@ def command(o: Options) -> None:
     The tables are scaled to -n records and rounded so that they still add up; how many records
     would have to change cell to meet them all is reported on stderr. Without a model, one is fitted
     to the tables, as by fit-tables.
+
+    Examples
+    --------
+      rejoint population model.rejoint -n 400 --tables pairs -o people.csv
+      rejoint population model.rejoint -n 100 --seed 3
+      rejoint population -n 400 --tables pairs -o people.csv
     """
     if o.model is None and o.tables is None:
         raise click.UsageError("Give a model, --tables to build one from, or both.")

@@ -26,11 +26,6 @@ Columns = dict[str, list[Any]]
     option("--all", "Also write the probability of every level."),
     option("--explain", "Also write what each column contributes, in log-odds."),
     option("--keep", "Also write the columns of DATA, first."),
-    examples="""\
-  rejoint predict patients.rejoint patients.csv --target lung
-  rejoint predict patients.rejoint patients.csv --target lung,bronc --all -o lung.csv
-  rejoint predict patients.rejoint patients.csv --target lung --keep --json
-  rejoint predict lung.rejoint patients.csv --explain""",
 )
 def command(o: Options) -> None:
     """Predict a column of each row: its most probable level and the probability of it.
@@ -43,6 +38,13 @@ def command(o: Options) -> None:
     With --explain, which needs such a file, each column has what it contributes to the log-odds of
     the label predicted, and `baseline` has the log-odds with all columns missing: together they are
     the log-odds of the prediction.
+
+    Examples
+    --------
+      rejoint predict patients.rejoint patients.csv --target lung
+      rejoint predict patients.rejoint patients.csv --target lung,bronc --all -o lung.csv
+      rejoint predict patients.rejoint patients.csv --target lung --keep --json
+      rejoint predict lung.rejoint patients.csv --explain
     """
     pmf, ensemble, notes = load_predictor(o.model)
     targets = split_names([o.target]) if o.target else notes.get("target") or []

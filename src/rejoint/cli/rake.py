@@ -19,15 +19,17 @@ from rejoint.text import cite
     option("--bounds LOW,HIGH", "Smallest and largest weight, as multiples of the mean."),
     option("--total SUM", "Sum of the weights; by default that of the tables.", type=float),
     option("--name NAME", "Name of the column of weights.", default="weight"),
-    examples="""\
-  rejoint rake patients.csv pairs -o weighted.csv
-  rejoint rake patients.csv pairs --bounds 0.2,5 --name w -o weighted.csv""",
 )
 def command(o: Options) -> None:
     """Weight the rows of a survey so that its tables are those of the population.
 
     The rows are written as they are, with one more column. A row that lacks a variable of a table
     is not moved by it. --weight names the weights to start from.
+
+    Examples
+    --------
+      rejoint rake patients.csv pairs -o weighted.csv
+      rejoint rake patients.csv pairs --bounds 0.2,5 --name w -o weighted.csv
     """
     bounds, form = None, "LOW,HIGH, such as 0.2,5"
     if o.bounds is not None:

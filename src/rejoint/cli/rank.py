@@ -16,15 +16,17 @@ from rejoint.rank.select import CRITERIA, select
         "several, the first one chooses.",
         default=["heldout"],
     ),
-    examples="""\
-  rejoint rank patients.csv
-  rejoint rank patients.csv --ranks 1,2,3 --criterion bic --criterion heldout
-  rejoint rank patients.csv --ranks 1,2,3 --criterion bic --plot curve.svg""",
 )
 def command(o: Options) -> None:
     """Compare numbers of classes: the curve, the chosen number, and those that tie with it.
 
     Ctrl-C ends the search and prints the results so far (exit code 3).
+
+    Examples
+    --------
+      rejoint rank patients.csv
+      rejoint rank patients.csv --ranks 1,2,3 --criterion bic --criterion heldout
+      rejoint rank patients.csv --ranks 1,2,3 --criterion bic --plot curve.svg
     """
     form = "whole numbers, such as 1,2,4"
     ranks = None if o.ranks is None else split_numbers(f"--ranks {o.ranks}", o.ranks, form, int)

@@ -36,18 +36,20 @@ if TYPE_CHECKING:
     option("--seen", "Include items that are already rated."),
     option("--bundle", "Recommend the -k items that are most probably all liked together."),
     option("--explain ITEM", "Show which ratings change the expected rating of ITEM."),
-    examples="""\
-  rejoint fit-ratings ratings.csv -o films.rejoint --columns user,film,stars
-  rejoint recommend films.rejoint --user u1
-  rejoint recommend films.rejoint --rated "Heat=5" --rated "Ghost=1" -k 3
-  rejoint recommend films.rejoint --data new.csv --user u99 --by like --json
-  rejoint recommend films.rejoint --rated "Heat=5" --explain Ronin
-  rejoint recommend films.rejoint --rated "Heat=5" --bundle -k 2""",
 )
 def command(o: Options) -> None:
     """Recommend items with a model that `rejoint fit-ratings` has made.
 
     A new user needs no new fit: give their ratings. Items that the user has rated are left out.
+
+    Examples
+    --------
+      rejoint fit-ratings ratings.csv -o films.rejoint --columns user,film,stars
+      rejoint recommend films.rejoint --user u1
+      rejoint recommend films.rejoint --rated "Heat=5" --rated "Ghost=1" -k 3
+      rejoint recommend films.rejoint --data new.csv --user u99 --by like --json
+      rejoint recommend films.rejoint --rated "Heat=5" --explain Ronin
+      rejoint recommend films.rejoint --rated "Heat=5" --bundle -k 2
     """
     # scikit-learn takes a second to import, which other commands need not wait for.
     from rejoint.estimators.recommender.joint_recommender import JointRecommender

@@ -109,15 +109,17 @@ def _list_commands(pmf: LowRankPMF, file: str) -> str:
     "MODEL --data --tables --json +survey +tables",
     option("--title TITLE", "Title of the page; the file name by default."),
     option("-o --output FILE", "The page.", default="report.html"),
-    examples="""\
-  rejoint report patients.rejoint -o report.html
-  rejoint report patients.rejoint --data patients.csv --title "Patients" -o report.html""",
 )
 def command(o: Options) -> None:
     """Write a report: data, empty cells, rank and why, identifiability, fit, classes, dependence.
 
     One HTML file that fetches nothing: the explorer's page for reading and printing. It has no
     records in it: the model, shares, and the tables that the model was fitted to, if there are any.
+
+    Examples
+    --------
+      rejoint report patients.rejoint -o report.html
+      rejoint report patients.rejoint --data patients.csv --title "Patients" -o report.html
     """
     check_output(o.output, o.json, signature=b"")
     pmf, _, notes = load_predictor(o.model)

@@ -15,13 +15,15 @@ from rejoint.text import cite
     "MODEL --numbers --output --spreadsheet --seed --json",
     option("-n N", "Records.", type=click.IntRange(min=0), default=10),
     option("--given CONDITIONS", 'Conditions that all of them meet: "a = x, b >= 3".'),
-    examples="""\
-  rejoint sample patients.rejoint -n 5 --seed 1
-  rejoint sample patients.rejoint -n 1000 --given "smoke = yes, dysp in {yes, no}" -o smokers.csv
-""",
 )
 def command(o: Options) -> None:
-    """Draw records from a model; the same seed gives the same ones."""
+    """Draw records from a model; the same seed gives the same ones.
+
+    Examples
+    --------
+      rejoint sample patients.rejoint -n 5 --seed 1
+      rejoint sample patients.rejoint -n 99 --given "smoke = yes, dysp in {yes, no}" -o smokers.csv
+    """
     pmf = load(o.model)
     records = pmf.sample(o.n, evidence(o.given, pmf.domain), random_state=o.seed)
     write_rows(o.output, records.names, record_rows(records, o.numbers), as_json=o.json)

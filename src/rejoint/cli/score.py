@@ -13,15 +13,17 @@ from rejoint.text import class_titles, plural
     "MODEL DATA --output --spreadsheet --json +domain",
     option("--rows", "Write the log-probability of each row."),
     option("--classes", "Write the probability of each class for each row."),
-    examples="""\
-  rejoint score patients.rejoint patients.csv
-  rejoint score patients.rejoint patients.csv --rows -o rows.csv
-  rejoint score patients.rejoint patients.csv --classes --json""",
 )
 def command(o: Options) -> None:
     """Score records: the mean logarithm of their probability; empty cells are summed out.
 
     Higher is better: compare models on records that neither was fitted to.
+
+    Examples
+    --------
+      rejoint score patients.rejoint patients.csv
+      rejoint score patients.rejoint patients.csv --rows -o rows.csv
+      rejoint score patients.rejoint patients.csv --classes --json
     """
     pmf, _, notes = load_predictor(o.model)
     if o.output and not (o.rows or o.classes):

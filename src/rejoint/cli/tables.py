@@ -35,12 +35,6 @@ WRITTEN = (4e-4, 1.2e-3)
         type=click.IntRange(min=2),
     ),
     option("--dry-run", "Only report how many tables there would be and how large they are."),
-    examples="""\
-  rejoint tables patients.csv -o triples
-  rejoint tables patients.csv -o pairs --order 2
-  rejoint tables patients.csv -o some --subset smoke,lung --subset smoke,bronc,dysp
-  rejoint tables patients.csv -o triples --dry-run
-  rejoint tables patients.csv -o public --order 2 --min-count 5 --round 5""",
 )
 def command(o: Options) -> None:
     """Count records into cross-tables that can be shared instead of the records.
@@ -48,6 +42,14 @@ def command(o: Options) -> None:
     Each table is counted from the records that have all of its cells. DATA is read in parts, in
     memory that does not grow with it. `rejoint fit-tables DIR` learns a model from the tables.
     --min-count and --round protect small counts, and report what that costs in accuracy.
+
+    Examples
+    --------
+      rejoint tables patients.csv -o triples
+      rejoint tables patients.csv -o pairs --order 2
+      rejoint tables patients.csv -o some --subset smoke,lung --subset smoke,bronc,dysp
+      rejoint tables patients.csv -o triples --dry-run
+      rejoint tables patients.csv -o public --order 2 --min-count 5 --round 5
     """
     if o.subset and (o.order or o.sample):
         raise click.UsageError("Give --subset, or --order (with or without --sample), not both.")
