@@ -47,4 +47,5 @@ def test_demo_without_matplotlib_says_how_to_get_it(monkeypatch, tmp_path):
 
 def test_version():
     result = CliRunner().invoke(main, ["--version"])
-    assert result.stdout == f"rejoint, version {rj.__version__}\n"
+    kernels = rj.kernels.backend
+    assert result.stdout == f"rejoint, version {rj.__version__} ({kernels} kernels)\n"

@@ -9,7 +9,7 @@ raw_table  data files as they are written, beside what a model makes of them
 import click
 
 from rejoint import __version__
-from rejoint.cli.group import LazyGroup
+from rejoint.cli.group import LazyGroup, echo
 
 #: Commands by section, each with its line in ``rejoint --help``, which imports none of them.
 COMMANDS = {
@@ -56,13 +56,28 @@ Ctrl-C, the best model so far is written; 4 the limit of --within is exceeded; 1
 Ctrl-C, nothing is written."""
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from rejoint.kernels import backend  # other calls need no kernels yet
+
+        echo(f"rejoint, version {__version__} ({backend} kernels)")
+        ctx.exit()
+
+
 @click.group(
     cls=LazyGroup,
     sections=COMMANDS,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="rejoint")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version, and which kernels run.",
+)
 def main() -> None:
     """Recover the joint probability of many discrete variables from pieces.
 

@@ -4,13 +4,11 @@ from pathlib import Path
 from time import perf_counter
 
 import click
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from rejoint import metrics, plots
+from rejoint.cli.group import echo
 from rejoint.cli.options import Options, declare, option
-from rejoint.cli.output import echo_json, new_figure, save_figure
+from rejoint.cli.output import echo_json, new_figure, save_figure, show_table
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.factorization.factorize import factorize
 from rejoint.marginals.marginals import Marginals
@@ -56,9 +54,8 @@ def command(o: Options) -> None:
     truth = asia()
     complete = truth.sample(RECORDS, random_state=o.seed)
     records = remove_cells(complete, MISSING, random_state=o.seed)
-    err = Console(stderr=True)
-    err.print(f"{RECORDS:,} records of the Asia network, {MISSING:.0%} of the cells removed.")
-    estimate = _recover(records, o.seed, err)
+    echo(f"{RECORDS:,} records of the Asia network, {MISSING:.0%} of the cells removed.", err=True)
+    estimate = _recover(records, o.seed)
     answers = {
         describe(event, given): [pmf.prob(event, given=given) for pmf in (truth, estimate)]
         for event, given in QUESTIONS
@@ -72,33 +69,29 @@ def command(o: Options) -> None:
         parts = {"true and recovered": answers, "total variation and relative error": errors}
         echo_json({**parts, "plot": picture})
         return
-    out = Console()
-    table = _table("Questions across variables", "true", "recovered", "seen")
-    table.caption = "seen: records that show the evidence"
-    for (name, values), (_, given) in zip(answers.items(), QUESTIONS, strict=True):
-        seen = sum(given.items() <= row.items() for row in records.rows())
-        table.add_row(name, *map("{:.3f}".format, values), f"{seen:,}")
-    out.print(table)
-    table = _table("Error of the joint (256 cells)", "total variation", "relative")
-    for name, values in errors.items():
-        table.add_row(name, *map("{:.3f}".format, values))
-    out.print(table)
+    seen = [sum(given.items() <= row.items() for row in records.rows()) for _, given in QUESTIONS]
+    rows: list[list[str]] = [
+        [name, *map("{:.3f}".format, values), f"{count:,}"]
+        for (name, values), count in zip(answers.items(), seen, strict=True)
+    ]
+    head = ("question across variables", "true", "recovered", "records with the evidence")
+    show_table(head, rows)
+    rows = [[name, *map("{:.3f}".format, values)] for name, values in errors.items()]
+    echo()
+    show_table(("error of the joint (256 cells)", "total variation", "relative"), rows)
     if picture is None:
-        err.print("No plot: it needs matplotlib (pip install 'rejoint\\[plots]').")
+        echo("No plot: it needs matplotlib (pip install 'rejoint[plots]').", err=True)
     else:
-        out.print(f"Plot: {picture}", highlight=False)
+        echo(f"Plot: {picture}")
 
 
-def _recover(records: Records, seed: int, err: Console) -> LowRankPMF:
+def _recover(records: Records, seed: int) -> LowRankPMF:
     start = perf_counter()
     marginals = Marginals.count(records, order=ORDER)
     result = factorize(marginals, rank=RANK, random_state=seed)
-    seconds = perf_counter() - start
-    err.print(
-        f"{plural(len(marginals), 'table')} of {ORDER} variables counted and factored at rank "
-        f"{RANK} in {seconds:.1f} s. {result.stop}",
-        highlight=False,
-    )
+    number, seconds = plural(len(marginals), "table"), perf_counter() - start
+    how = f"of {ORDER} variables counted and factored at rank {RANK} in {seconds:.1f} s"
+    echo(f"{number} {how}. {result.stop}", err=True)
     return result.pmf
 
 
@@ -133,12 +126,3 @@ def _draw(truth: LowRankPMF, estimate: LowRankPMF, folder: Path) -> Path | None:
     path = folder / "asia.png"
     save_figure(figure, str(path))
     return path
-
-
-def _table(title: str, *head: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", title=title)
-    table.caption_justify, table.caption_style = "left", "dim"
-    table.add_column("")
-    for column in head:
-        table.add_column(column, justify="right")
-    return table

@@ -1,7 +1,9 @@
 """Options, each declared once; commands name them; and what is read by them."""
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from inspect import cleandoc
 from io import BytesIO
@@ -9,6 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from rejoint.domain.domain import Domain
 from rejoint.estimators.classifier.label_ensemble import LabelEnsemble
@@ -19,8 +22,8 @@ from rejoint.marginals.marginals import Marginals, of_files
 from rejoint.marginals.read.table_files import TableFiles, read_files
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.delimited import numbers_of
-from rejoint.records.files import read_stdin
+from rejoint.records.delimited import find_dialect, numbers_of, read_rows
+from rejoint.records.files import Source, read_stdin
 from rejoint.records.formats import BUILT_IN, READERS
 from rejoint.records.frames import Frame
 from rejoint.records.read import MISSING, read, read_chunks, read_frame, scan
@@ -51,6 +54,7 @@ def option(flags: str, text: str = "", *, name: str = "", **more: Any) -> click.
         more.setdefault("type", click.Choice(takes.split("|")))
     else:
         more = {"metavar": takes, "type": _TYPES.get(takes), **more}
+    more.setdefault("shell_complete", _completion(takes or ""))
     default = more.get("default")
     shown = default is not None and not isinstance(default, bool)
     return click.Option(names, help=text or None, show_default=shown, **more)
@@ -63,7 +67,32 @@ def argument(name: str, metavar: str, **more: Any) -> click.Argument:
     """Declare an argument as shown: ``[MODEL]`` may be left out, ``FILE...`` are several."""
     many = metavar.rstrip("]").endswith("...")
     more = {"required": not metavar.endswith("]"), "nargs": -1 if many else 1, **more}
-    return click.Argument([name], metavar=metavar, **more)
+    return click.Argument([name], metavar=metavar, shell_complete=_completion(metavar), **more)
+
+
+def _completion(takes: str) -> Callable[..., list[CompletionItem]] | None:
+    """Return what completes a value in the shell: files, or variables and levels."""
+    if re.search("FILE|DATA|MODEL|OTHER|DIR", takes):
+        return lambda ctx, param, start: [CompletionItem(start, type="file")]
+    return _complete_names if re.search(r"A,B|NAME,|COLUMN|VARIABLE|A=", takes) else None
+
+
+def _complete_names(ctx: click.Context, param: click.Parameter, start: str) -> list[CompletionItem]:
+    """Complete the last name, or the last level behind ``name=``, by the model or the data."""
+    # While the value of an option is typed, click leaves arguments among the rest.
+    given = [*map(ctx.params.get, ("model", "data", "source")), *ctx.args]
+    path = next((path for path in given if isinstance(path, str)), "")
+    before, name, last = re.fullmatch(r"((?:([^=]*)=)?(?:.*,)?)(.*)", start, re.DOTALL).groups()  # type: ignore[union-attr]
+    with suppress(ValueError, OSError, StopIteration):
+        words: Sequence[object]
+        try:
+            domain = read_saved(path).domain
+            words = domain.names if name is None else domain[name].levels
+        except (ValueError, KeyError):
+            source = Source(path)
+            words = next(read_rows(source, find_dialect(source)))[1] if name is None else ()
+        return [CompletionItem(f"{before}{x}") for x in words if str(x).startswith(last)]
+    return []
 
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl")

@@ -176,6 +176,8 @@ def end_fit(
 ) -> None:
     """Write the model of a fit; report what was chosen, how it ended and what was written."""
     texts = (result.choice, result.stop, result.agreement)
+    if ensemble is not None:  # a paragraph on each part
+        texts = ("What each model weighs, by labels held out: rejoint inspect.", *texts[1:])
     echo("\n".join(in_options(text) for text in texts if text), err=True)
     saved = pmf.to_saved(to_plain(notes), draws=draws)
     room = write_saved(

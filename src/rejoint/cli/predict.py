@@ -63,7 +63,7 @@ def command(o: Options) -> None:
             made |= _explanations(ensemble, raw.records, n)
         head += made
         columns += made.values()
-        _report_accuracy(raw.records, n, table)
+        _report_accuracy(raw.records, n, table, notes.get("source") == o.data)
     write_rows(o.output, head, zip(*columns, strict=True), as_json=o.json)
 
 
@@ -109,7 +109,7 @@ def _predictions(variable: Variable, table: NDArray[np.float64], every: bool) ->
     return made | {f"{variable.name}={level}": share for level, share in shares}
 
 
-def _report_accuracy(records: Records, n: int, table: NDArray[np.float64]) -> None:
+def _report_accuracy(records: Records, n: int, table: NDArray[np.float64], is_fitted: bool) -> None:
     truth = records.codes[:, n]
     there = np.flatnonzero(truth >= 0)
     if not len(there):
@@ -118,6 +118,6 @@ def _report_accuracy(records: Records, n: int, table: NDArray[np.float64]) -> No
     loss = -np.log(np.maximum(table[there, truth[there]], 1e-300)).mean()
     echo(
         f"{records.names[n]}: {right:.1%} correct in {plural(len(there), 'row')} that have it, "
-        f"log-loss {loss:.4f}.",
+        f"log-loss {loss:.4f}{'; the model was fitted to them' if is_fitted else ''}.",
         err=True,
     )

@@ -6,6 +6,7 @@ from math import prod
 from pathlib import PurePath
 from typing import Any
 
+import click
 import numpy as np
 
 from rejoint.cli.group import echo, in_options
@@ -121,6 +122,8 @@ def command(o: Options) -> None:
       rejoint report patients.rejoint -o report.html
       rejoint report patients.rejoint --data patients.csv --title "Patients" -o report.html
     """
+    if o.output != "-" and PurePath(o.output).suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(f"'{o.output}' should end in .html; print the page for a PDF.")
     check_output(o.output, o.json, signature=b"")
     pmf, _, notes = load_predictor(o.model)
     records, fit = compare_with(o, pmf, notes)

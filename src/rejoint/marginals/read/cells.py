@@ -35,6 +35,8 @@ _BELOW = re.compile(r"(?:<|&lt;)\s*(?P<strict>\d+)|(?:<=|\u2264)\s*(?P<most>\d+)
 
 #: Bytes for each cell of a dense array while it is read: numbers, marks, and copies of them.
 _BYTES_OF_CELL = 40
+#: Cells for each listed one from which columns repeat each other, in arrays that are not small.
+_EMPTIEST, _SMALL = 100, 10_000_000
 
 
 class Number(NamedTuple):
@@ -225,13 +227,15 @@ def long_array(
 
 
 def check_size(where: str, shape: Sequence[int], listed: int | None = None) -> None:
-    """Raise an error if a dense array would need more than half of the memory of the machine."""
+    """Raise an error if a dense array is more than half of the memory, or has nearly no cells."""
     cells = prod(int(size) for size in shape)
-    if cells * _BYTES_OF_CELL <= machine_memory() / 2:
+    is_empty = listed is not None and cells > max(_EMPTIEST * listed, _SMALL)
+    if cells * _BYTES_OF_CELL <= machine_memory() / 2 and not is_empty:
         return
     rows = "" if listed is None else f", of which {plural(listed, 'cell')} are listed"
+    what = "these are not variables of one table" if is_empty else "more than this machine can hold"
     raise ValueError(
         f"{where}: its variables, {' x '.join(map(str, shape))}, make {plural(cells, 'cell')}"
-        f"{rows}: more than this machine can hold. Leave out columns that are no variables "
-        "(drop=), or keep one level of some (where=)."
+        f"{rows}: {what}. Leave out columns that are no variables (drop=), or keep one level of "
+        "some (where=)."
     )

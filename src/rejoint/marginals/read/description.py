@@ -98,7 +98,6 @@ class Draft:
     dropped: set[str] = field(default_factory=set)  # headers of columns that were left out
     table: LabelledTable | None = None
     within: tuple[str, ...] = ()  # variables within whose levels percentages add up
-    unnamed: list[int] = field(default_factory=list)  # variables that the file does not name
 
     def ask(self, key: str, value: object, remark: str) -> None:
         """Propose the value of an option that only the user can confirm."""

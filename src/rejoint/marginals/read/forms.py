@@ -22,7 +22,6 @@ from rejoint.marginals.read.cells import (
 from rejoint.marginals.read.description import OPEN, Description, Draft, lines_of
 from rejoint.marginals.read.grid import Grid
 from rejoint.marginals.read.sdmx import is_bijection
-from rejoint.messages import Argument, Message
 from rejoint.text import cite, plural, show
 
 Column = Sequence[str]
@@ -60,9 +59,7 @@ class _Layout:
             what = (
                 "has a header but no rows" if kept else "is empty: a table needs a header and rows"
             )
-            template = "{where} {what} ({option} says how cells are separated)."
-            option = Argument("delimiter")
-            raise ValueError(Message(template, where=self.where, what=what, option=option))
+            raise ValueError(f"{self.where} {what} (delimiter= says how cells are separated).")
         self.lines, rows = [grid.lines[k] for k in kept], [grid.rows[k] for k in kept]
         width = max(len(row) if row[-1] else _width(row) for row in rows)
         self.rows = [
@@ -170,14 +167,10 @@ class _Layout:
         wide = max(map(_width, self.head))
         for line, row in zip(self.lines, self.body, strict=True):
             if wide < len(row) and any(row[wide:]):
+                size = plural(_width(row), "cell")
                 raise ValueError(
-                    Message(
-                        "{where}, line {line}: {size}, but the header has {wide}. Quote cells "
-                        "that hold the delimiter, or use {delimiter}.",
-                        **{"where": self.where, "line": line, "wide": wide},
-                        size=plural(_width(row), "cell"),
-                        delimiter=Argument("delimiter"),
-                    )
+                    f"{self.where}, line {line}: {size}, but the header has {wide}. Quote cells "
+                    "that hold the delimiter, or use delimiter=."
                 )
 
     def _drop_columns(self) -> None:

@@ -27,7 +27,7 @@ from rejoint.marginals.read.cells import (
     meaning_of,
 )
 from rejoint.marginals.read.description import OPEN, Draft, Reading, check_known
-from rejoint.messages import Argument, Message
+from rejoint.messages import remark
 from rejoint.text import cite, plural, show
 
 _TOTAL = re.compile(
@@ -175,25 +175,17 @@ class _Interpretation:
             core = [i for i in range(len(labels)) if i not in sums]
             if core and len(labels) > 1:
                 self.axes[a] = _Axis(core, sums=sums)
-        joint, failed = [], []
-        pairs = [(a, i) for a, axis in enumerate(self.axes) for i in axis.sums]
-        for a, i in list(pairs):
-            if np.isnan(self._lines(a, [i])).all():  # printed for several variables at once
-                pairs.remove((a, i))
-                if not np.isnan(np.take(self.values, i, a)).all():
-                    joint.append((a, i))
-        for a, i in joint:
-            self.axes[a].total = i
-        for a, i in pairs:
+        failed = []
+        for a, i in [(a, i) for a, axis in enumerate(self.axes) for i in axis.sums]:
             axis = self.axes[a]
+            if np.isnan(self._lines(a, [i])).all():  # of nothing that is there
+                continue
             if axis.total is None and self._is_sum(a, i, axis.core):
                 axis.total = i
             elif not self._is_told_sum(a, i) and not self._is_part_sum(a, i):
                 failed.append((a, i))
         for axis in self.axes:
             axis.sums = [i for i in axis.sums if i != axis.total]
-        if joint and not self._is_joint_total(tuple(a for a, _ in joint)):
-            failed += [pair for pair in joint if not self._is_known_sum(*pair)]
         if told is None:
             self._ask_about_sums()
         if failed and not self.draft.open:
@@ -206,12 +198,6 @@ class _Interpretation:
             totals = [] if axis.total is None else [axis.total]
             values = np.take(values, totals if a in over else axis.core, a)
         return values
-
-    def _is_joint_total(self, over: tuple[int, ...]) -> bool:
-        """Return whether totals of several variables at once are the sums of all their levels."""
-        parts, total = self._part(), self._part(over).squeeze(axis=over)
-        off = self._off(total, parts.sum(axis=over), np.nansum(parts, axis=over), parts.size)
-        return bool(np.isfinite(total).any() and not off.any())
 
     def _lines(self, a: int, labels: Sequence[int]) -> FloatArray:
         """Return cells of an axis, without what other axes count twice: (labels, lines)."""
@@ -240,12 +226,6 @@ class _Interpretation:
         self.is_rounded |= self._rounded_here and self.array.digits == 0
         has_mass = np.nansum(self._lines(a, [i])) > 0
         return bool(has_mass or not np.nansum(self._lines(a, members)))
-
-    def _is_known_sum(self, a: int, i: int) -> bool:
-        """Return whether a label is the sum of all levels in lines that have all of these."""
-        core = self.axes[a].core
-        is_known = ~np.isnan(self._lines(a, [i, *core])).any(axis=0)
-        return bool(is_known.any()) and self._is_sum(a, i, core)
 
     def _is_told_sum(self, a: int, i: int) -> bool:
         """Return whether a label is the sum of the labels that the format says it consists of."""
@@ -348,15 +328,12 @@ class _Interpretation:
             if off[k]
         ]
         label = labels_of[a][i]
-        message = Message(
-            "{where}: {label!r} of {name!r} is not the sum of the other levels ({worst}). Use "
-            "{others} if it is a level like others, {drop} to leave it out, or name all totals.",
-            **{"where": self.array.where, "label": label, "worst": "; ".join(worst)},
-            name=self.array.names[a] or "the columns",
-            others=Argument("totals", list(dict.fromkeys(met)) or "none"),
-            drop=Argument("drop", label),
+        wanted = cite(list(dict.fromkeys(met)) or "none")
+        return ValueError(
+            f"{self.array.where}: {cite(label)} of {cite(self.array.names[a] or 'the columns')} is "
+            f"not the sum of the other levels ({'; '.join(worst)}). Use totals={wanted} if it is "
+            f"a level like others, drop={cite(label)} to leave it out, or name all totals."
         )
-        return ValueError(message)
 
     # Marks --------------------------------------------------------------------------------
 
@@ -482,7 +459,13 @@ class _Interpretation:
         if twice is not None:
             what = f"two variables are called {cite(twice)}. Name them (names=)"
             raise ValueError(f"{self.array.where}: {what}.")
-        self.draft.unnamed = [k for k, name in enumerate(self.array.names) if not name]
+        for k, name in enumerate(names):
+            if not self.array.names[k]:
+                labels, wanted = self.array.labels[k], [*names[:k], "...", *names[k + 1 :]]
+                remark(
+                    f"{self.array.where}: the variable of the labels {show(labels)} has no name "
+                    f"and is called {cite(name)}. Use names={wanted} to name it."
+                )
         self.array = _rename(self.array, names)
 
     def conclude(self, kind: str, bounds: Mapping[str, Bounds], *, noisy: bool) -> None:

@@ -33,7 +33,6 @@ from rejoint.marginals.read.interpret import interpret
 from rejoint.marginals.read.json_stat import read_json_stat
 from rejoint.marginals.read.pc_axis import read_pc_axis
 from rejoint.marginals.read.sdmx import read_sdmx
-from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.records.delimited import numbers_of
 from rejoint.records.files import Source
 from rejoint.text import cite, plural, show
@@ -92,13 +91,8 @@ def read_files(
     **options: Any,
 ) -> TableFiles:
     """Read the tables of some files; see :meth:`rejoint.Marginals.read`."""
-    given = {k: v for k, v in options.items() if v not in (None, (), [], {})}
-    if options.get("totals") in ((), []):
-        given["totals"] = ()
-    told, folder = describe(given), _find_description(paths)
+    told, folder = describe({k: v for k, v in options.items() if v is not None}), _find(paths)
     shared = dict(folder.shared)
-    same = {**shared.get("same", {}), **(same or {})}
-    collapse = {**shared.get("collapse", {}), **(collapse or {})}
     shared |= {} if rounded is None else {"rounded": rounded}
     shared["noisy"] = noisy or bool(shared.get("noisy"))
     impossible = [impossible] if isinstance(impossible, Mapping) else impossible
@@ -113,9 +107,8 @@ def read_files(
             if array is not None:
                 interpret(array, draft, numbers, base, noisy=shared["noisy"])
     _raise_open(drafts)
-    _remark_on_names(drafts)
-    tables = _rename(drafts, same)
-    tables = list(_collapse(tables, collapse))
+    tables = _rename(drafts, {**shared.get("same", {}), **(same or {})})
+    tables = list(_collapse(tables, {**shared.get("collapse", {}), **(collapse or {})}))
     tables = list(_multiply(drafts, tables))
     _check_variables(drafts, tables, domain)
     texts = [write_description(draft.file, draft.description) for draft in drafts]
@@ -123,7 +116,7 @@ def read_files(
     return TableFiles(_typed(tables, domain), readings, shared, "\n".join(texts))
 
 
-def _find_description(paths: Paths) -> FolderDescription:
+def _find(paths: Paths) -> FolderDescription:
     """Return the description beside the files: of their folder, or of that of the first file."""
     first = paths if isinstance(paths, str | PathLike) else next(iter(paths), "")
     place = Path(first) if Path(first).is_dir() else Path(first).parent
@@ -185,9 +178,8 @@ def _refuse_form(array: TableArray, told: Description) -> None:
     """Raise an error for options that have no meaning for a structured file."""
     for key in ("form", "skip", "header_rows", "label_columns", "value", "decimal"):
         if getattr(told, key) is not None:
-            template = "{where} is {form}, whose layout is fixed: leave out {option}."
-            fields = {"where": array.where, "form": array.form, "option": Argument(key)}
-            raise ValueError(Message(template, **fields))
+            what = f"{array.where} is {array.form}, whose layout is fixed"
+            raise ValueError(f"{what}: leave out {key}=.")
 
 
 def _raise_open(drafts: Sequence[Draft]) -> None:
@@ -199,31 +191,15 @@ def _raise_open(drafts: Sequence[Draft]) -> None:
     options = dict.fromkeys(key for draft in waiting[:10] for key in draft.open)
     reasons = "; ".join(f"{key}: {why}" for key, why in waiting[0].open.items())
     more = f" ({plural(len(waiting) - 1, 'file')} more like this.)" if len(waiting) > 1 else ""
-    message = Message(
-        "{where} does not say all that is needed: {reasons}.{more} Write this to {file} beside "
-        "the files, with what is marked by # decided, or give {options}:\n\n{text}",
-        **{"where": waiting[0].reading.where, "more": more, "file": FILE},
-        **{"reasons": join_messages([reasons[:2_000]]), "text": join_messages([text[:2_000]])},
-        options=join_messages([Argument(key) for key in options], ", "),
+    message = (
+        f"{waiting[0].reading.where} does not say all that is needed: {reasons[:2_000]}.{more} "
+        f"Write this to {FILE} beside the files, with what is marked by # decided, or give "
+        f"{', '.join(f'{key}=' for key in options)}:\n\n{text[:2_000]}"
     )
     raise OpenQuestionError(message, text)
 
 
 # One name for one thing --------------------------------------------------------------------
-
-
-def _remark_on_names(drafts: Sequence[Draft]) -> None:
-    """Remark on variables that have no name in their file."""
-    for draft in drafts:
-        names = draft.reading.names
-        for k in draft.unnamed:
-            template = (
-                "{where}: the variable of the labels {labels} has no name and is called {name!r}. "
-                "Use {names} to name it."
-            )
-            wanted = Argument("names", [*names[:k], "...", *names[k + 1 :]])
-            fields = {"where": draft.reading.where, "labels": show(draft.reading.levels[k])}
-            remark(Message(template, **fields, name=names[k], names=wanted))
 
 
 def _relabel(
@@ -374,25 +350,16 @@ def _check_variables(
         if any(gaps.values()):
             gap = " and ".join(f"only the {w} has {show(x)}" for w, x in gaps.items() if x)
             raise ValueError(
-                Message(
-                    "The variable {name!r} has other levels in {first} than in {second}: {gap}. "
-                    "Use {same} if these are the same, {collapse} for coarser levels, {names} for "
-                    "a variable of its own, or domain= if a level that a file does not have is "
-                    "zero.",
-                    **{"name": name, "first": there, "second": here, "gap": gap},
-                    **{key: Argument(key) for key in ("same", "collapse", "names")},
-                )
+                f"The variable {cite(name)} has other levels in {there} than in {here}: {gap}. "
+                "Use same= if these are the same, collapse= for coarser levels, names= for a "
+                "variable of its own, or domain= if a level that a file does not have is zero."
             )
         words = name.casefold().split()
         alike = next((n for n in first if n != name and n.casefold().split() == words), None)
         if alike is not None:
             raise ValueError(
-                Message(
-                    "{first} has the variable {one!r}, and {second} {other!r}. Use {same} if "
-                    "these are the same, or {names} if not.",
-                    **{"first": first[alike][0], "one": alike, "second": here, "other": name},
-                    **{"same": Argument("same", {name: alike}), "names": Argument("names")},
-                )
+                f"{first[alike][0]} has the variable {cite(alike)}, and {here} {cite(name)}. Use "
+                f"same={{{cite(name)}: {cite(alike)}}} if these are the same, or names= if not."
             )
 
 
