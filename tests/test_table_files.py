@@ -96,6 +96,14 @@ def test_decimal_commas(tmp_path):
     assert m["a", "b"][0].tolist() == [1250.0, 2000.0]
 
 
+def test_columns_that_repeat_each_other_are_no_table(tmp_path):
+    # 6,000 ids and 6,000 names with a few twins: 36 million cells, of which 6,000 are listed.
+    rows = "".join(f"id{i},name{i % 5_990},{i % 7},{i % 3}\n" for i in range(6_000))
+    path = put(tmp_path, "t.csv", "id,name,group,count\n" + rows)
+    with pytest.raises(ValueError, match="these are not variables of one table"):
+        Marginals.read(path, kind="counts", missing={"": 0})
+
+
 def test_shares_rounded_to_a_digit_need_not_add_up(tmp_path):
     # 43 shares, each rounded to a per cent: their sum is off by four.
     share = np.array([3.4] * 10 + [2.0] * 33) / 100

@@ -34,10 +34,10 @@ NOUNS = {"sampling", "raking", "smoothing", "unfolding"}
 #: Packages with their goal of code lines, and what they may have until then: a commit that needs
 #: more raises the second number and says why; one that takes lines away lowers it.
 BUDGETS = {
-    "marginals": (2_900, 3_910),
+    "marginals": (2_900, 3_857),
     "factorization": (3_500, 3_791),
     "records domain": (3_000, 4_130),
-    "cli": (1_900, 2_800),
+    "cli": (1_900, 2_760),
     "estimation rank": (2_700, 3_466),
     "pmf model queries": (3_200, 4_250),
     "identifiability": (1_400, 2_531),

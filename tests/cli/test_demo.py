@@ -3,6 +3,7 @@ from click.testing import CliRunner
 
 import rejoint as rj
 from rejoint.cli import demo, main
+from rejoint.kernels import backend
 
 
 @pytest.fixture(scope="module")
@@ -47,5 +48,4 @@ def test_demo_without_matplotlib_says_how_to_get_it(monkeypatch, tmp_path):
 
 def test_version():
     result = CliRunner().invoke(main, ["--version"])
-    kernels = rj.kernels.backend
-    assert result.stdout == f"rejoint, version {rj.__version__} ({kernels} kernels)\n"
+    assert result.stdout == f"rejoint, version {rj.__version__} ({backend} kernels)\n"

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import click.testing
 import pandas as pd
 import pytest
 
@@ -244,15 +245,62 @@ def test_help_of_a_command_imports_it_alone_and_no_scikit_learn():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_completion_knows_the_commands(spawn):
-    asked = {"_REJOINT_COMPLETE": "bash_complete", "COMP_WORDS": "rejoint fi", "COMP_CWORD": "1"}
-    done = spawn(env=os.environ | asked)
-    assert done.stdout.decode().split() == [
-        "plain,fit",
-        "plain,fit-target",
-        "plain,fit-ratings",
-        "plain,fit-tables",
-    ]
+@pytest.mark.parametrize(
+    ("line", "items"),
+    [
+        ("rejoint fi", ["plain,fit", "plain,fit-target", "plain,fit-ratings", "plain,fit-tables"]),
+        ("rejoint fit patients.csv --ordinal s", ["plain,smoke"]),
+        ("rejoint inspect patients.rejoint --variables smoke,l", ["plain,smoke,lung"]),
+        ("rejoint fit patients.rejoint --levels smoke=y", ["plain,smoke=yes"]),
+        ("rejoint predict pat", ["file,pat"]),
+        ("rejoint fit none.csv --ordinal s", []),
+    ],
+)
+def test_completion_of_commands_files_variables_and_levels(spawn, line, items):
+    asked = {"_REJOINT_COMPLETE": "bash_complete", "COMP_WORDS": line}
+    done = spawn(env=os.environ | asked | {"COMP_CWORD": str(len(line.split()) - 1)})
+    assert done.stdout.decode().split() == items
+
+
+def test_a_wrong_question_does_not_hide_the_others(run):
+    words = ("ask", "patients.rejoint", "P(lung)", "P(lungs)", "P(smoke)")
+    done = run(*words)
+    assert done.exit_code == 1
+    assert "P(lung)" in done.stdout
+    assert "P(smoke)" in done.stdout
+    assert 'No variable is called "lungs"' in done.stderr
+    plain = json.loads(run(*words, "--json").stdout)
+    assert [part["query"] for part in plain] == ["P(lung)", "P(lungs)", "P(smoke)"]
+    assert "No variable" in plain[1]["error"]
+
+
+def test_a_pipe_gets_every_row_of_an_answer(run):
+    lines = run("ask", "patients.rejoint", "sample 60").stdout.splitlines()
+    assert len(lines) >= 61
+    assert not any("more row" in line for line in lines)
+
+
+def test_a_prompt_answers_until_it_ends(run, monkeypatch):
+    typed = iter(["P(lungs)", "", "P(lung = yes)"])
+
+    def type_line(prompt):
+        if (line := next(typed, None)) is None:
+            raise EOFError
+        return line
+
+    monkeypatch.setattr("builtins.input", type_line)
+    monkeypatch.setattr(click.testing._NamedTextIOWrapper, "isatty", lambda _: True, raising=False)
+    done = run("ask", "patients.rejoint")
+    assert done.exit_code == 0
+    assert "No variable is called" in done.stderr
+    assert "P(lung = yes) = " in done.stdout
+
+
+def test_a_report_is_a_page(run, world):
+    done = run("report", "patients.rejoint", "-o", "x.pdf")
+    assert done.exit_code == 2
+    assert "should end in .html" in done.stderr
+    assert not (world / "x.pdf").exists()
 
 
 def test_predictions_are_those_of_the_model(run, world):
