@@ -9,6 +9,7 @@ admm                    Admm: the paper's algorithm
 newton                  Newton: Levenberg-Marquardt
 kl                      Kl: Kullback-Leibler divergence by EM
 algebraic               Algebraic: the constructive proof as an algorithm
+pairs                   Pairs: anchor levels of tables of two variables
 exact_rank              the rank of exact tables, and the model that they determine
 smooth                  Smooth: many classes, few steps
 max_entropy             the maximum-entropy completion as an exact mixture
@@ -30,6 +31,7 @@ from rejoint.factorization.factorize import factorize
 from rejoint.factorization.fit_tables import Auto
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.newton import Newton
+from rejoint.factorization.pairs import Pairs
 from rejoint.factorization.smooth import Smooth
 from rejoint.solver.solver import Limits
 
@@ -40,6 +42,7 @@ __all__ = [
     "Kl",
     "Limits",
     "Newton",
+    "Pairs",
     "Smooth",
     "factorize",
 ]

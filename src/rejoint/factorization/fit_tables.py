@@ -19,6 +19,7 @@ from rejoint.factorization.algebraic import Algebraic, Subtables
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.newton import Newton
+from rejoint.factorization.pairs import Pairs, largest_pair_rank
 from rejoint.factorization.problem import (
     TableProblem,
     make_problem,
@@ -119,6 +120,7 @@ METHODS: dict[str, type[Any]] = {
     "admm": Admm,
     "newton": Newton,
     "kl": Kl,
+    "pairs": Pairs,
 }
 
 
@@ -265,20 +267,29 @@ def plan_starts(
         yield Start(start, stages[1:] or stages)
         return
     wanted = start == "algebraic" or (start is None and staged)
-    if wanted and can_solve_algebraically(problem, rank):
-        prelude = Stage(Algebraic(seed=int(rng.integers(2**31))), SQUARES)
+    direct = find_direct_solver(problem, rank, rng) if wanted else None
+    if direct is not None:
+        prelude = Stage(direct, SQUARES)
         yield Start(random_model(problem, rank, rng), (prelude, *(stages[1:] or stages)))
         n_init -= 1
     for _ in range(1 if getattr(method, "deterministic", False) else n_init):
         yield Start(random_model(problem, rank, rng), stages)
 
 
-def can_solve_algebraically(problem: TableProblem, rank: int) -> bool:
-    """Whether the algebraic solver can do this rank with these tables."""
-    if problem.moments or max(map(len, problem.subsets), default=0) < 3:
-        return False
+def find_direct_solver(
+    problem: TableProblem, rank: int, rng: np.random.Generator
+) -> AnySolver | None:
+    """The solver without iterations that can do this rank with these tables, if there is one."""
+    largest = max(map(len, problem.subsets), default=0)
+    if problem.moments or largest < 2:
+        return None
     subtables = Subtables(problem)
-    return any(subtables.largest_rank(pairs=pairs) >= rank for pairs in (False, True))
+    if largest == 2:
+        small = problem.layout.size <= POLICY.most_pair_levels
+        return Pairs() if small and largest_pair_rank(subtables) >= rank else None
+    if any(subtables.largest_rank(pairs=pairs) >= rank for pairs in (False, True)):
+        return Algebraic(seed=int(rng.integers(2**31)))
+    return None
 
 
 def is_enough(runs: Sequence[Run], noise: float = 0.0) -> bool:
@@ -316,7 +327,7 @@ def follow_stages(
         if done.stop is Stop.EXACT:
             break
         model, before = done.model, stage.loss
-        if isinstance(stage.solver, Algebraic) and done.error > POLICY.solved:
+        if isinstance(stage.solver, Algebraic | Pairs) and done.error > POLICY.solved:
             model = mix_with_independence(problem, model)
     assert shown is not None
     return shown

@@ -293,6 +293,13 @@ class TablePolicy:
     mode_rows: int = 120
     tried_orders: int = 50
 
+    #: Shares of levels, relative to equal ones, above which anchors are looked for among them.
+    anchor_shares: tuple[float, ...] = (0.0, 0.1, 0.3, 0.6)
+
+    #: Levels of all variables up to which the matrix of all pairs is formed: its eigenvectors take
+    #: 2 s then.
+    most_pair_levels: int = 2000
+
     #: Triples beyond which a random cover of the variables stands for all, where a model is
     #: reduced; cells up to which the whole joint is fitted, too; and starts of a fresh fit.
     reduced_tables: int = 2000
