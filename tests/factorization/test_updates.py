@@ -13,8 +13,8 @@ from small_models import (
     unpacked,
 )
 
-from rejoint.factorization.admm import factor_update, weights_update
-from rejoint.factorization.problem import mttkrp
+from rejoint.factorization.admm import factor_update
+from rejoint.factorization.problem import mttkrp, weights_update
 from rejoint.identifiability import gram_sums
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from rejoint import kernels
 from rejoint.arrays import FloatArray
-from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.problem import TableProblem, weights_update
 from rejoint.factorization.table_policy import POLICY
 from rejoint.kernels import damped_inverse, project_columns
 from rejoint.model import Layout, Model
@@ -32,16 +32,6 @@ def factor_update(
     """Minimize ``tr(A G A^T)/2 - <A, V>`` over columns on the simplex, A and V being (I, F)."""
     inverse, rho = damped_inverse(gram)
     return kernels.admm_steps(inverse, target, factor, dual, rho, steps)
-
-
-def weights_update(
-    gram: FloatArray, target: FloatArray, weights: FloatArray, dual: FloatArray, steps: int
-) -> tuple[FloatArray, FloatArray]:
-    """Minimize ``w G w/2 - v w`` over the simplex, which here runs along F."""
-    inverse, rho = damped_inverse(gram)
-    rows = (target[None], weights[None], dual[None])
-    moved, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
-    return moved[0], dual[0]
 
 
 @dataclass(frozen=True)

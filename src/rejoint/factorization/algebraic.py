@@ -24,8 +24,7 @@ from itertools import combinations, product
 import numpy as np
 
 from rejoint.arrays import FloatArray, parts_of, sum_to
-from rejoint.factorization.admm import weights_update
-from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.problem import TableProblem, weights_update
 from rejoint.factorization.table_policy import POLICY
 from rejoint.kernels import project_columns
 from rejoint.model import Model

@@ -101,10 +101,11 @@ def factorize(
         Number of hidden classes, F. By default it is what a joint needs that meets the tables:
         ``choice`` says which joint that is. Where a solver, a start or a loss is given as well,
         it is chosen by the BIC of the tables (see :func:`rejoint.rank.select_tables`).
-    solver : {"auto", "algebraic", "admm", "newton", "kl", "smooth"} or solver object
-        ``"algebraic"`` solves an eigenvalue problem, for triples or quadruples; ``"admm"`` is
-        the paper's alternating optimization; ``"newton"`` is Levenberg-Marquardt; ``"auto"``
-        starts algebraically where it can, else by ADMM, and polishes by Newton; ``"kl"`` goes
+    solver : {"auto", "algebraic", "pairs", "admm", "newton", "kl", "smooth"} or solver object
+        ``"algebraic"`` solves an eigenvalue problem, for triples or quadruples; ``"pairs"`` finds
+        levels that only one class has, for pairs; ``"admm"`` is the paper's alternating
+        optimization; ``"newton"`` is Levenberg-Marquardt; ``"auto"`` starts by one of the first two
+        where it can, else by ADMM, and polishes by Newton; ``"kl"`` goes
         on from there to minimize ``sum_S omega_S KL(X_S || Xhat_S)`` instead of squares.
         ``"smooth"`` is for tables that were never seen: the mean of models of many classes
         that EM is ended early on, whose classes mean nothing (:class:`Smooth`).

@@ -30,6 +30,7 @@ from rejoint.factorization.table_policy import POLICY
 from rejoint.factorization.unfolding import FlatTables, khatri_rao, pad
 from rejoint.identifiability import gram_sums
 from rejoint.identifiability.gram_sums import Family, gram_stack
+from rejoint.kernels import damped_inverse
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, remark
 from rejoint.model import Layout, Model
@@ -276,6 +277,16 @@ def mttkrp(
     part, padded = problem.cells.unfoldings[n], pad(factors)
     columns = slice(part.owned if owned else None)
     return problem.unfolded[n][:, columns] @ khatri_rao(padded, part.rows[:, columns])
+
+
+def weights_update(
+    gram: FloatArray, target: FloatArray, weights: FloatArray, dual: FloatArray, steps: int
+) -> tuple[FloatArray, FloatArray]:
+    """Minimize ``w G w/2 - v w`` over the simplex, which here runs along F."""
+    inverse, rho = damped_inverse(gram)
+    rows = (target[None], weights[None], dual[None])
+    moved, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
+    return moved[0], dual[0]
 
 
 def make_problem(marginals: Marginals, weighting: str, loss: Loss = SQUARES) -> TableProblem:
