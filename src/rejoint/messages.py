@@ -115,10 +115,12 @@ def remark(text: str) -> None:
         depth, frame = depth + 1, frame.f_back
     module = frame.f_globals.get("__name__") or "<unknown>"
     action = _filter_of(str(text), module, frame.f_lineno)
-    if action in _WHERE_NEW and text in _GIVEN:
+    # Folds of a cross-validation differ in their cells: once for each variable will do.
+    key = str(text).partition(":")[0] if module.startswith("sklearn.") else str(text)
+    if action in _WHERE_NEW and key in _GIVEN:
         return
     if action != "ignore":
-        _GIVEN.add(str(text))
+        _GIVEN.add(key)
     warnings.warn(text, Remark, stacklevel=depth + 1)
 
 

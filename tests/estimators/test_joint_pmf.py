@@ -1,6 +1,5 @@
 """JointPMF: scikit-learn's contract, what it learns, what it says of rows, chunks."""
 
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -18,7 +16,6 @@ from sklearn_checks import checked
 
 import rejoint as rj
 from rejoint.estimation import Bayes
-from rejoint.estimators.partial_fit import PartialFit
 from rejoint.factorization import Admm, Limits
 from rejoint.model import Model
 
@@ -98,12 +95,6 @@ def test_from_tables(frame, solver):
     assert len(model.result_.misfits) == 10
     logs = model.pmf_.log_prob(frame)
     assert model.result_.log_likelihood == pytest.approx(logs.sum())
-
-
-def test_rank_for_tables(frame):
-    model = rj.JointPMF(solver="admm", n_init=1, random_state=0).fit(frame)
-    assert model.rank_ == 2
-    assert "Tables of three variables" in model.result_.choice
 
 
 @pytest.mark.filterwarnings("ignore:These tables do not determine a joint of rank 12")
@@ -226,12 +217,6 @@ def test_records_say_how_columns_are_read():
     assert np.exp(model.score_samples({"age": [5]})) == pytest.approx([1 / 3])
 
 
-def test_random_states(frame):
-    for state in (np.random.RandomState(0), np.random.default_rng(0), None):
-        model = rj.JointPMF(rank=2, solver="map", n_init=1, random_state=state).fit(frame[:200])
-        assert model.rank_ == 2
-
-
 # --- what it says of rows ---------------------------------------------------------------------
 
 
@@ -280,16 +265,6 @@ def test_profiles(fitted):
     assert type(fitted.profiles()) is pd.DataFrame
 
 
-def test_samples(fitted):
-    drawn = fitted.sample(5000, random_state=0)
-    assert isinstance(drawn, rj.Records)
-    assert len(drawn) == 5000
-    # Five standard errors of a share.
-    apart = np.abs(drawn.marginal(["a"]) - fitted.pmf_.marginal("a")).max()
-    assert apart < 5 * 0.5 / np.sqrt(5000)
-    assert np.array_equal(fitted.sample(5).codes, fitted.sample(5).codes)
-
-
 @pytest.mark.parametrize("call", ["predict", "predict_proba", "score_samples", "score", "aic"])
 def test_not_fitted(call, frame):
     with pytest.raises(NotFittedError, match="not fitted yet"):
@@ -304,16 +279,6 @@ def test_searched_and_validated(frame):
     search = GridSearchCV(model, {"rank": [1, 2]}, cv=2).fit(frame)
     assert search.best_params_ == {"rank": 2}
     assert cross_val_score(make_pipeline(model), frame, cv=2).shape == (2,)
-
-
-def test_weights_are_routed(frame):
-    weight = np.arange(len(frame)) % 3
-    model = rj.JointPMF(rank=2, solver="map", n_init=1, random_state=0)
-    with sklearn.config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(clone(model).set_fit_request(sample_weight=True))
-        inside = pipe.fit(frame, sample_weight=weight)[0]
-    assert inside.pmf_ == clone(model).fit(frame, sample_weight=weight).pmf_
-    assert inside.pmf_ != clone(model).fit(frame).pmf_
 
 
 def test_params():
@@ -388,15 +353,6 @@ def test_counts_add_up(records):
     assert stream.kept == []
 
 
-def test_frames_in_chunks_of_any_kind(frame):
-    model = rj.JointPMF(rank=2, random_state=0)
-    model.partial_fit(frame[:500])
-    model.partial_fit(frame[500:600], sample_weight=np.full(100, 2))
-    model.partial_fit(pl.from_pandas(frame[600:700]))
-    assert model.n_samples_seen_ == 800
-    assert list(model.feature_names_in_) == list("abcde")
-
-
 def test_the_first_chunk_fixes_the_domain():
     first = {"a": ["x", "y"] * 10, "b": ["u", "v"] * 10}
     model = rj.JointPMF(rank=1).partial_fit(first)
@@ -438,13 +394,6 @@ def test_chunks_without_a_prior(records):
     whole = rj.JointPMF(rank=2, solver="ml", n_init=2, random_state=0).fit(records)
     assert model.pmf_.equals(whole.pmf_, tol=1e-6)
     assert model._partial.prior is False
-
-
-def test_stream_is_pickled(records):
-    model = chunked(rj.JointPMF(rank=2, random_state=0), records, 500)
-    again = pickle.loads(pickle.dumps(model)).partial_fit(records)
-    assert again.n_samples_seen_ == 4000
-    assert isinstance(again._partial, PartialFit)
 
 
 def test_an_interrupted_chunk_can_be_learned_again(records, monkeypatch):

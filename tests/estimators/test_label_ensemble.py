@@ -230,19 +230,6 @@ def test_files_hold_the_ensemble_bit_by_bit(model, tmp_path, name):
         assert np.array_equal(a, b)
 
 
-def test_a_loaded_classifier_takes_columns_by_name(tmp_path):
-    frame, _ = random_frame(np.random.default_rng(3), 3, 1)
-    fitted = rj.JointClassifier(rank=2, policy=QUICK, random_state=0).fit(frame, "y0")
-    fitted.save(tmp_path / "y0.rejoint")
-    loaded = rj.load(tmp_path / "y0.rejoint")
-    expected = fitted.predict_proba(frame)
-    for rows in (frame, frame[frame.columns[::-1]], frame.drop(columns="y0").assign(more=1)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", rj.Remark)  # a column that the model does not have
-            assert np.array_equal(loaded.predict_proba(rows), expected)
-    assert loaded.score(frame, "y0") == fitted.score(frame, "y0")
-
-
 def test_columns_of_targets_are_ignored(model):
     rows = pd.DataFrame({"a": ["u", None], "b": [1, 2], "c": [0, 1], "y": [1, 2]})
     with warnings.catch_warnings():
@@ -252,15 +239,6 @@ def test_columns_of_targets_are_ignored(model):
         assert np.array_equal(a, b)
     assert model.predict(rows).shape == (2, 2)
     assert [s.shape for s in model.predict_proba(rows[:0])] == [(0, 3), (0, 2)]
-
-
-def test_probabilities_are_not_above_one_by_rounding():
-    domain = rj.Domain.of({"x": 2, "y": 2})
-    sure = rj.LowRankPMF([0.5, 0.5], [np.eye(2), np.eye(2)], domain)
-    weights = np.full((2, 2), np.nextafter(0.5, 1.0))  # sums to more than one by rounding
-    ensemble = LabelEnsemble([sure] * 2, 1, weights, np.array([0]))
-    [shares] = ensemble.probabilities(np.array([[0], [1]], dtype=np.int16))
-    assert shares.max() == 1.0
 
 
 def test_the_page_is_given_the_ensemble(model, tmp_path):

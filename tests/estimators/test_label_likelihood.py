@@ -10,10 +10,7 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimators import ClassifierPolicy
 from rejoint.estimators.classifier.design import Coarsening, Design, smooth_root
 from rejoint.estimators.classifier.fit_classifier import (
-    ClassifierFit,
-    best_weights,
     deal_folds,
-    remove_values,
 )
 from rejoint.estimators.classifier.label_likelihood import (
     Form,
@@ -23,7 +20,6 @@ from rejoint.estimators.classifier.label_likelihood import (
     minimize,
     objective,
 )
-from rejoint.solver.session import Session
 
 POLICY = ClassifierPolicy()
 
@@ -172,47 +168,7 @@ def test_one_class_for_each_label_is_logistic_regression():
     )  # but for weak priors of another form
 
 
-def test_levels_are_joined_by_their_weight():
-    age = rj.Variable("age", tuple(range(10)), "ordinal")
-    center = np.array([0.5, *[0.5 / 9] * 9])
-    plain = Coarsening.of([age], center, 4, 0.0)
-    assert plain.places[0].tolist() == [0, 1, 1, 1, 1, 2, 2, 2, 2, 2]
-    shifted = Coarsening.of([age], center, 4, 0.4)
-    assert shifted.places[0].tolist() != plain.places[0].tolist()
-    word = rj.Variable("word", tuple("abcdefghij"))
-    assert Coarsening.of([word], center, 4, 0.0).layout.levels == (10,)
-    refined = plain.refine(np.array([[0.2], [0.3], [0.5]]))
-    assert refined.sum() == pytest.approx(1.0)
-    assert refined[1:5, 0] == pytest.approx(0.3 / 4)
-
-
 # --- profiles, folds, weights ------------------------------------------------------------------
-
-
-def test_profiles_are_combinations_of_labels():
-    labels = np.array([[0, 0], [1, 1], [1, 1], [1, -1]])
-    profiles, patterns = make_profiles(labels, np.ones(4), [2, 2], 20)
-    assert [table.tolist() for table in profiles.tables] == [[[0, 1], [1, 0]]] * 2
-    assert profiles.likelihood[patterns].tolist() == [[0, 1], [1, 0], [1, 0], [1, 0]]
-
-
-def test_labels_never_known_together():
-    labels = np.array([[0, -1], [-1, 1]])
-    profiles, patterns = make_profiles(labels, np.ones(2), [2, 2], 20)
-    assert (profiles.likelihood[patterns] > 0).any(axis=1).all()
-
-
-def test_many_combinations_have_latent_classes():
-    rng = np.random.default_rng(0)
-    group = rng.integers(0, 2, size=300)
-    labels = np.where(rng.random((300, 6)) < 0.9, group[:, None], rng.integers(0, 2, (300, 6)))
-    profiles, patterns = make_profiles(labels, np.ones(300), [2] * 6, 2)
-    assert len(profiles) == 2
-    assert (profiles.likelihood[patterns] > 0).all()
-    assert np.mean(profiles.likelihood[patterns].argmax(axis=1) == group) in (
-        pytest.approx(1.0, abs=0.05),
-        pytest.approx(0.0, abs=0.05),
-    )
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=30), st.integers(2, 5))
@@ -236,26 +192,3 @@ def test_clusters_are_in_one_fold():
     assert (shares.sum(axis=1) == 1).all()
     for fold in shares.T:
         assert not set(town[fold]) & set(town[~fold])
-
-
-def test_records_without_labels_are_not_judged():
-    records = rj.Records.of({"x": ["a", "b"] * 60, "y": (["no", "yes"] * 10 + [None] * 100)})
-    rng = np.random.default_rng(0)
-    fit = ClassifierFit(InMemory.of(records), 1, "auto", POLICY, Session(rng))
-    assert fit.held_weight().sum() == 20
-    assert sum(m.learn.weight.sum() for m in fit.members) == 2 * 120
-    assert sum(m.learn.labelled.weight.sum() for m in fit.members) == 2 * 20
-
-
-def test_weights_go_to_what_predicts_labels():
-    found = np.array([[0.99] * 500, [0.5] * 500])
-    assert best_weights(found, np.ones(500), POLICY).tolist() == [1.0, 0.0]
-    assert best_weights(found[[1, 1]], np.ones(500), POLICY).tolist() == [0.5, 0.5]
-
-
-def test_values_are_removed_at_random():
-    codes = np.zeros((2000, 10), dtype=np.int8)
-    rng = np.random.default_rng(0)
-    few, many = (remove_values(codes, *s, rng) < 0 for s in ((0.0, 1 / 3), (1 / 3, 1.0)))
-    assert few.mean() == pytest.approx(1 / 6, abs=0.02)
-    assert many.mean() == pytest.approx(2 / 3, abs=0.02)

@@ -228,9 +228,10 @@ class ClassifierFit:
         parts = [plain, bent, joint] if self.classes > 1 or rules else [plain, joint]
         self.weigh(parts, rules)
         self.offer(parts)
-        used = [bool(share.any()) for share in self.weights.T[:-1]]
-        used.append(True)  # the joint starts from the last one
-        parts = [self.refit(parts[k]) if use else parts[k] for k, use in enumerate(used)]
+        parts = [  # the joint starts from the last one
+            self.refit(part) if share.any() or part is joint else part
+            for part, share in zip(parts, self.weights.T, strict=True)
+        ]
         self.offer(parts)
         return self.make(parts, Stop.PROGRESS, self.fit_everything(joint))
 
@@ -284,7 +285,7 @@ class ClassifierFit:
         policy, name = self.policy, f"{plural(self.classes, 'class', 'classes')} for each label"
         form = Form(self.owners(self.classes), common=plain.form.scale)
         part = self.deviate(name, form, plain)
-        part, loss = self.follow(part, policy.class_scales, self.complete_loss)
+        part, loss = self.follow(part, policy.class_scales, self.complete_loss, policy.first_steps)
         has_numbers = len(self.members[0].learn.design.numbers) > 0
         rules = None
         if part.form.scale >= policy.class_scales[0] or not has_numbers:
@@ -317,15 +318,15 @@ class ClassifierFit:
 
         One member is tried first, because most sets have no rules.
         """
-        gain = self.policy.rule_gain
+        gain, data = self.policy.rule_gain, [member.learn for member in self.members]
         self.begin(RULES)
         one = replace(bent, parameters=bent.parameters[:1])
-        probe = self.start_rules([self.members[0].learn])
+        probe = self.start_rules(data[:1])
         if self.complete_loss(probe) > gain * self.complete_loss(one):
             return None
-        others = self.start_rules([member.learn for member in self.members[1:]])
+        others = self.start_rules(data[1:])
         part = replace(probe, parameters=probe.parameters + others.parameters)
-        part = self.weaken_rules(part, [member.learn for member in self.members])
+        part = self.weaken_rules(part, data)
         return part if self.complete_loss(part) < gain * loss else None
 
     def start_rules(self, data: Sequence[LabelLikelihood]) -> Part:
@@ -355,23 +356,22 @@ class ClassifierFit:
         common = min(plain.form.scale, policy.joint_common)
         form = Form(self.owners(self.classes), emphasis, 1.0, common=common, linear=False)
         part = self.deviate("labels and features together", form)
-        return self.follow(part, policy.joint_scales, self.incomplete_loss)[0]
+        return self.follow(part, policy.joint_scales, self.incomplete_loss, policy.first_steps)[0]
 
     def follow(
         self,
         part: Part,
         scales: Sequence[float],
         judge: Callable[[Part], float],
-        first_steps: int | None = None,
+        steps: int,
         data: Sequence[LabelLikelihood] = (),
     ) -> tuple[Part, float]:
         """Go along scales until the held-out loss rises; return the best part and its loss."""
         self.begin(part.name)
-        best, least, steps = part, np.inf, first_steps or self.policy.first_steps
+        best, least = part, np.inf
+        data = data or [member.learn for member in self.members]
         for scale in scales:
-            part = self.train(
-                part.rescale(scale), steps, data or [member.learn for member in self.members]
-            )
+            part = self.train(part.rescale(scale), steps, data)
             steps, loss = self.policy.steps, judge(part)
             if loss >= least:
                 break
@@ -420,14 +420,13 @@ class ClassifierFit:
             terms = zip(mine, parts, losses, strict=True)
             text = "; ".join(f"{w:.2f} {part.name} ({loss:.4g})" for w, part, loss in terms if w)
             limit = self.policy.missing_limits[kind - 1]
-            some = f"more than {limit:.0%} of the" if limit else "some"
-            words.append(f"With {some} values missing: {text}." if kind else f"{text}.")
+            words.append(
+                f"With more than {limit:.0%} of the values missing: {text}." if kind else f"{text}."
+            )
         self.weights = np.array(weights)
-        scales = ", ".join(f"{part.name} {part.form.scale:g}" for part in parts)
         self.words = (
-            f"Weights by the log-loss of held-out labels, {plural(len(self.members), 'member')} of "
-            f"each part: {' '.join(words)} In parentheses: the log-loss of each part alone. "
-            f"Scales of the prior: {scales}."
+            "Weights of the parts in the average, with the log-loss of each alone on held-out "
+            f"labels in parentheses: {' '.join(words)}"
         )
 
     # -- All records --------------------------------------------------------------------------
@@ -453,7 +452,8 @@ class ClassifierFit:
 
         form = replace(joint.form, conditional=policy.pmf_label_weight)
         part = Part("the joint of all variables", form, joint.parameters[k : k + 1])
-        best, _ = self.follow(part, policy.pmf_scales, judge, data=[member.learn])
+        steps = policy.first_steps
+        best, _ = self.follow(part, policy.pmf_scales, judge, steps, [member.learn])
         return self.train(best, policy.steps, [member.every])
 
     # -- Results ------------------------------------------------------------------------------
