@@ -38,7 +38,7 @@ BUDGETS = {
     "factorization": (3_500, 3_919),
     "records domain": (3_000, 4_130),
     "cli": (1_900, 2_760),
-    "estimation rank": (2_700, 3_466),
+    "estimation rank": (2_700, 3_471),
     "pmf model queries": (3_200, 4_250),
     "identifiability": (1_400, 2_531),
     "estimators": (3_700, 4_552),

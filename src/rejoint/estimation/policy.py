@@ -11,7 +11,7 @@ from rejoint.records.infer import DEFAULT_RULE, ColumnRule
 from rejoint.solver.solver import Limits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Policy:
     """Tuned numbers of :func:`rejoint.estimate` and :func:`rejoint.rank.select`.
 
@@ -240,6 +240,13 @@ class Policy:
     rank_gap: float = 0.1
     # Nats over ten steps below which a fit has converged: ranks differ by tens of them.
     rank_nats: float = 0.3
+
+    def __repr__(self) -> str:
+        """Show what differs from the defaults: signatures print it."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        default = {each.name: each.default for each in fields(self)}
+        shown = [f"{name}={value!r}" for name, value in own.items() if value != default[name]]
+        return f"Policy({', '.join(shown)})"
 
     def __str__(self) -> str:
         """One line a number."""
