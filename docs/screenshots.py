@@ -6,6 +6,7 @@ read as ``rejoint.datasets`` finds them, and their pictures are left as they are
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,29 @@ def take(browser: Any, opened: Callable[[], Any], shots: list[Shot], say: Any) -
                 )
 
 
+#: Pictures that the code of a page draws, by the names it saves them under.
+DRAWN = {
+    "start/quickstart.rst": {"sleep.png": "quickstart-sleep.png"},
+    "tutorials/latent-classes.rst": {"classes.png": "tutorial-classes.png"},
+}
+
+
+def draw(say: Any) -> None:
+    """Run the code of pages that draw, and keep the pictures."""
+    import contextlib
+
+    os.environ["MPLBACKEND"] = "Agg"
+    sys.path.insert(0, str(FOLDER.parents[1] / "tests"))
+    import snippets
+
+    for page, pictures in DRAWN.items():
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            snippets.run(FOLDER.parent / page)
+            for drawn, name in pictures.items():
+                shutil.copy(drawn, FOLDER / name)
+                say(f"{name}: {(FOLDER / name).stat().st_size:,} bytes")
+
+
 def main() -> None:
     """Write all pictures."""
     import warnings
@@ -154,6 +178,7 @@ def main() -> None:
         for opened, shots in pages:
             take(browser, opened, shots, click.echo)
         browser.close()
+    draw(click.echo)
 
 
 if __name__ == "__main__":
