@@ -55,17 +55,10 @@ def pointed(text: str, position: int) -> str:
     start, end = max(0, position - _AROUND), position + _AROUND
     if len(text) <= 2 * _AROUND:
         start, end = 0, len(text)
-    before = "..." * (start > 0) + "".join(map(_shown, text[start:position]))
-    after = "".join(map(_shown, text[position:end])) + "..." * (end < len(text))
+    line = "".join(char if char.isprintable() else " " for char in text)
+    before = "..." * (start > 0) + line[start:position]
+    after = line[position:end] + "..." * (end < len(text))
     return f"{_INDENT}{before}{after}\n{_INDENT}{' ' * sum(map(_width, before))}^"
-
-
-def _shown(char: str) -> str:
-    """Return a character that any terminal can show in one line."""
-    category = unicodedata.category(char)
-    if category[0] == "Z" or char in "\t\n\v\f\r":
-        return " "
-    return "\N{REPLACEMENT CHARACTER}" if category[0] == "C" else char
 
 
 def _width(char: str) -> int:
