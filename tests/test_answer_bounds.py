@@ -125,7 +125,6 @@ def test_a_published_answer_has_no_range():
     tables = Marginals.from_tables({("smoke", "lung"): [[90, 110], [10, 790]]})
     found = bound_answer(tables, {0: FIRST, 1: FIRST}, {0: FIRST})
     assert found.low == found.high == pytest.approx(0.45, abs=1e-15)
-    assert found.text == "Every joint with these tables gives this value."
 
 
 def test_constants_and_variables_in_no_table():
@@ -143,7 +142,6 @@ def test_an_impossible_condition():
     open_question = bound_answer(tables, {0: FIRST, 1: FIRST, 2: FIRST}, {1: FIRST, 2: FIRST})
     assert np.isnan(open_question.low)
     assert np.isnan(open_question.high)
-    assert "probability zero in every joint" in open_question.text
 
 
 # ----------------------------------------------------------------------- contradictions and noise
@@ -167,8 +165,6 @@ def test_contradictory_tables_give_way_by_the_least():
     assert 0.05 <= found.slack <= 0.0515  # each gives way by half of the difference
     assert found.low == pytest.approx(0.55, abs=1e-3)
     assert found.high == pytest.approx(0.55, abs=1e-3)
-    assert found.text.endswith("the least with which a joint exists.")
-    assert "contradict" in found.text
 
 
 def test_pairs_that_agree_but_have_no_joint():
@@ -177,7 +173,6 @@ def test_pairs_that_agree_but_have_no_joint():
     tables = shares({"ab": same, "bc": same, "ac": other})
     found = bound_answer(tables, {0: FIRST, 1: FIRST, 2: FIRST})
     assert found.slack > 0.1
-    assert "contradict" in found.text
 
 
 def test_noisy_tables_hold_the_truth_with_their_tolerance():
@@ -195,8 +190,6 @@ def test_noisy_tables_hold_the_truth_with_their_tolerance():
     assert found.low <= truth <= found.high
     assert found.high > exact.high
     assert exact.slack == 0 < found.slack
-    assert "standard errors" in found.text
-    assert "95 %" in found.text
 
 
 def test_rounded_tables_that_contradict_each_other_give_way():
@@ -249,8 +242,6 @@ def test_contradictions_widen_outer_bounds_as_much_as_sharp_ones():
     assert 0 < sharp.slack <= outer.slack < 2 * sharp.slack
     assert outer.low <= sharp.low
     assert sharp.high <= outer.high < 1
-    assert "with which a joint exists" in outer.text
-    assert "least" not in outer.text
 
 
 def test_slack_of_a_witness_is_that_of_a_joint():
@@ -277,7 +268,6 @@ def test_a_program_above_the_cap_gives_an_outer_bound_that_says_so():
     sharp, outer = bounds_of(problem), bounds_under(20_000, problem)
     assert sharp.sharp
     assert not outer.sharp
-    assert outer.text.startswith("Outer bound from ")
     assert outer.low <= sharp.low + 1e-7
     assert sharp.high <= outer.high + 1e-7
 
@@ -295,7 +285,6 @@ def test_a_program_that_ends_unsolved_leaves_no_bound(monkeypatch):
     monkeypatch.setattr(cell_program, "_MOST_STEPS", 0)
     bounds = bounds_of(dense_tables(5, 3, 2, "exact"))
     assert (bounds.low, bounds.high, bounds.sharp) == (0.0, 1.0, False)
-    assert bounds.text.startswith("No bound was found")
 
 
 def test_more_variables_than_any_program_holds():

@@ -245,7 +245,7 @@ class AnswerBasis:
             return every[0]
         low, high = self._arrange([b.low for b in every]), self._arrange([b.high for b in every])
         slack = max(each.slack for each in every)
-        return AnswerBounds(low, high, all(each.sharp for each in every), slack, "")
+        return AnswerBounds(low, high, all(each.sharp for each in every), slack)
 
     def _snap(self, range_: AnswerBounds) -> AnswerBounds:
         """Move the ends of a probability that are 0 or 1 but for rounding onto these."""

@@ -60,12 +60,10 @@ class AnswerBounds:
     slack : float
         By how much a cell may differ from the published one, beyond rounding, as a share of the
         table's total; 0 where the tables are met exactly.
-    text : str
-        What the range is, for people.
 
     Examples
     --------
-    >>> float(AnswerBounds(0.1, 0.4, True, 0.0, "").width)
+    >>> float(AnswerBounds(0.1, 0.4, True, 0.0).width)
     0.3
     """
 
@@ -73,7 +71,6 @@ class AnswerBounds:
     high: Any
     sharp: bool
     slack: float
-    text: str
 
     @property
     def width(self) -> Any:
@@ -274,12 +271,11 @@ class _Tables:
                 break
         if value is None:
             return None
-        text = _IMPOSSIBLE if np.isnan(value) else _EVERY
-        return AnswerBounds(value, value, True, 0.0, text)
+        return AnswerBounds(value, value, True, 0.0)
 
     @cached_property
-    def slack(self) -> tuple[float, bool]:
-        """The slack of all tables together, and whether it is the least that there is."""
+    def slack(self) -> float:
+        """A slack of all tables together with which a joint exists; the least, if that is found."""
         edges = [*(t.subset for t in self.constraints), *(m.variables for m in self.moments)]
         tree = JunctionTree.of(self.shape, edges, _SLACK_WORK)
         parts = self.constraints, self.moments
@@ -287,8 +283,8 @@ class _Tables:
             program = CellProgram(self.shape, tree, *parts, is_relaxed=True)
             if program.work <= _SLACK_WORK:
                 with suppress(UnsolvedError):
-                    return program.least_slack(), True
-        return witness_slack(self.shape, *parts), False
+                    return program.least_slack()
+        return witness_slack(self.shape, *parts)
 
     @cached_property
     def tolerance(self) -> float:
@@ -303,20 +299,12 @@ class _Tables:
     @property
     def allowance(self) -> float:
         """By how many spreads every cell may leave its limits."""
-        return max(_MORE_SLACK * self.slack[0] + 1e-9, self.tolerance) if self.is_relaxed else 0.0
+        return max(_MORE_SLACK * self.slack + 1e-9, self.tolerance) if self.is_relaxed else 0.0
 
-    def describe(self) -> tuple[float, str]:
-        """Return the allowance as a share of the total, and say what it is."""
-        if not self.is_relaxed:
-            return 0.0, ""
-        slack = self.allowance
-        most = slack * max((float(t.spread.max()) for t in self.constraints), default=0.0)
-        is_chance = slack <= self.tolerance
-        why = "are noisy" if self.tables.noisy else "contradict each other"
-        if self.tables.noisy and self.tolerance and not is_chance:
-            why = "are noisy and contradict each other"
-        reason = _CHANCE if is_chance else _LEAST if self.slack[1] else _ENOUGH
-        return most, _SLACK.format(why, most, slack, reason)
+    @property
+    def share(self) -> float:
+        """The allowance of the cell with the largest spread, as a share of the total."""
+        return self.allowance * max((float(t.spread.max()) for t in self.constraints), default=0.0)
 
 
 class _Range:
@@ -333,14 +321,14 @@ class _Range:
         published = self.tables.published(ratio)
         if published is not None:
             return published
-        low, high, sharp, slack, text = self._solve(ratio)
+        low, high, sharp, slack = self._solve(ratio)
         low, high = (ratio.factor * _snap(end, ratio.ends()) for end in (low, high))
         if np.isnan(low):
-            return AnswerBounds(nan, nan, True, slack, text)
-        return AnswerBounds(min(low, high), max(low, high), sharp, slack, text)
+            return AnswerBounds(nan, nan, True, slack)
+        return AnswerBounds(min(low, high), max(low, high), sharp, slack)
 
-    def _solve(self, ratio: _Ratio) -> tuple[float, float, bool, float, str]:
-        """Return ends, whether they are sharp, slack, text."""
+    def _solve(self, ratio: _Ratio) -> tuple[float, float, bool, float]:
+        """Return ends, whether they are sharp, slack."""
         if not self.fits(self.asked, self.work):
             return self._by_parts(ratio)
         for work in (self.work, _LESS_WORK * self.work):
@@ -350,23 +338,18 @@ class _Range:
             except UnsolvedError:
                 continue
             if np.isnan(low):
-                return nan, nan, True, 0.0, _IMPOSSIBLE
-            slack, words = self.tables.describe()
-            if kept == self.everything:
-                return low, high, True, slack, f"{_SHARP} {words}".strip()
-            names = ", ".join(str(self.tables.tables.domain.names[n]) for n in sorted(kept))
-            text = _OUTER.format(plural(len(kept), "variable"), names)
-            return low, high, False, slack, f"{text} {words}".strip()
-        return *ratio.ends(), False, 0.0, _NOTHING
+                return nan, nan, True, 0.0
+            return low, high, kept == self.everything, self.tables.share
+        return *ratio.ends(), False, 0.0
 
-    def _by_parts(self, ratio: _Ratio) -> tuple[float, float, bool, float, str]:
+    def _by_parts(self, ratio: _Ratio) -> tuple[float, float, bool, float]:
         """Bound a question of too many variables by a product of fewer and extremes of the rest."""
         if any((v < 0).any() for v in (*ratio.above.values(), *ratio.below.values())):
-            return *ratio.ends(), False, 0.0, _NOTHING
+            return *ratio.ends(), False, 0.0
         above, below = (self._product_range(vectors) for vectors in (ratio.above, ratio.below))
         high = above.high / below.low if below.low > 0 else inf
         low = above.low / below.high if below.high > 0 else 0.0
-        return low, high, False, max(above.slack, below.slack), above.text
+        return low, high, False, max(above.slack, below.slack)
 
     def _product_range(self, vectors: Vectors) -> AnswerBounds:
         """Return an outer bound of an expectation of a product of nonnegative functions."""
@@ -379,8 +362,7 @@ class _Range:
             part = larger
         bounds = part.of(_Ratio(1.0, {n: vectors[n] for n in part.asked}, {}))
         low, high = _product_ends(v for n, v in vectors.items() if n not in part.asked)
-        text = _FEWER.format(plural(len(part.asked), "variable"))
-        return replace(bounds, low=bounds.low * low, high=bounds.high * high, text=text)
+        return replace(bounds, low=bounds.low * low, high=bounds.high * high)
 
     def fits(self, kept: frozenset[int], work: float) -> bool:
         """Return whether the program over some variables is no more work than this."""
@@ -504,25 +486,3 @@ def _restricted(limits: Sequence[TableLimits], kept: frozenset[int]) -> list[Tab
         if common and not any(common <= set(other.subset) for other in inside):
             inside.append(table.margin(common))
     return inside
-
-
-_EVERY = "Every joint with these tables gives this value."
-_SHARP = (
-    "Sharp: joints with these tables give values between these ends, and both ends are reached."
-)
-_OUTER = (
-    "Outer bound from {} ({}): the range over all joints with these tables lies within these ends."
-)
-_FEWER = (
-    "Outer bound from {} of those asked: the range over all joints with these tables lies within "
-    "these ends."
-)
-_NOTHING = "No bound was found: these are the ends over all joints, with any tables."
-_IMPOSSIBLE = "The condition has probability zero in every joint with these tables."
-_SLACK = (
-    "The tables {}: a cell may differ from the published one by up to {:.2g} of the total ({:.3g} "
-    "standard errors), {}."
-)
-_CHANCE = "which all cells of a sample stay within with 95 % probability"
-_LEAST = "the least with which a joint exists"
-_ENOUGH = "with which a joint exists"
