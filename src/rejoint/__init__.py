@@ -52,53 +52,23 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives; None marks a module that is public itself.
-_HOMES: dict[str, str | None] = {
-    "Answer": "pmf",
-    "Bin": "domain",
-    "Domain": "domain",
-    "FitInterrupted": "solver",
-    "FitResult": "solver",
-    "JointClassifier": "estimators",
-    "JointImputer": "estimators",
-    "JointPMF": "estimators",
-    "JointRecommender": "estimators",
-    "LowRankPMF": "pmf",
-    "Marginals": "marginals",
-    "Mode": "pmf",
-    "PooledEstimate": "estimators",
-    "QueryError": "language",
-    "Raked": "population",
-    "Records": "records",
-    "Reduction": "factorization.reduce",
-    "Remark": "domain",
-    "Scan": "records",
-    "SparseRecords": "records",
-    "Synthesis": "population",
-    "Variable": "domain",
-    "ZeroEvidenceError": "queries",
-    "datasets": None,
-    "distributed": None,
-    "estimate": "estimation",
-    "estimation": None,
-    "estimators": None,
-    "factorization": None,
-    "factorize": "factorization",
-    "identifiability": None,
-    "io": None,
-    "load": "io.load",
-    "metrics": None,
-    "plots": None,
-    "pmf": None,
-    "pool": "estimators",
-    "rake": "population",
-    "rank": None,
-    "read": "records",
-    "read_chunks": "records",
-    "records": None,
-    "scan": "records",
-    "synthesize": "population",
+# Where the public names live that are no modules.
+_NAMES = {
+    "domain": "Bin Domain Remark Variable",
+    "estimation": "estimate",
+    "estimators": "JointClassifier JointImputer JointPMF JointRecommender PooledEstimate pool",
+    "factorization": "factorize",
+    "factorization.reduce": "Reduction",
+    "io.load": "load",
+    "language": "QueryError",
+    "marginals": "Marginals",
+    "pmf": "Answer LowRankPMF Mode",
+    "population": "Raked Synthesis rake synthesize",
+    "queries": "ZeroEvidenceError",
+    "records": "Records Scan SparseRecords read read_chunks scan",
+    "solver": "FitInterrupted FitResult",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "Answer",
@@ -149,12 +119,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'rejoint' has no attribute {cite(name)}")
-    home = _HOMES[name]
-    if home is None:
+    if name not in _HOMES:
         return import_module(f"rejoint.{name}")
-    value = getattr(import_module(f"rejoint.{home}"), name)
+    value = getattr(import_module(f"rejoint.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

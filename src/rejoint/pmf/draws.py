@@ -297,30 +297,9 @@ class Draws(Sequence["LowRankPMF"]):
         """Return the draws of some variables, their levels in some order."""
         return self._with(domain, self.stack.reorder(orders), self.weights)
 
-    def thin(self, most: int | None = None, numbers: int | None = None) -> "Draws":
-        """Return some of the draws, spread evenly over all of them.
-
-        Parameters
-        ----------
-        most : int, optional
-            Largest number of draws.
-        numbers : int, optional
-            Largest number of parameters in all of them; one draw is always kept.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> coin = rj.LowRankPMF([1.0], [[[0.5], [0.5]]])
-        >>> draws = rj.LowRankPMF([1.0], [[[0.5], [0.5]]], draws=[coin] * 200).draws
-        >>> len(draws.thin(40)), len(draws.thin(numbers=30)), len(draws.thin())
-        (40, 10, 200)
-        """
-        room = len(self) if most is None else min(most, len(self))
-        if numbers is not None:
-            room = min(room, max(numbers // self.block[0].size, 1)) if len(self) else 0
-        if room == len(self):
-            return self
-        return self._some(spread_evenly(len(self), room))
+    def thin(self, most: int) -> "Draws":
+        """Return at most so many of the draws, spread evenly over all of them."""
+        return self if most >= len(self) else self._some(spread_evenly(len(self), most))
 
     def _some(self, places: slice | NDArray[np.intp] | NDArray[np.bool_]) -> "Draws":
         weights = self.weights[places]

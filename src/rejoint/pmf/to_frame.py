@@ -1,6 +1,7 @@
 """Answers with labels: Mode, a mapping, and tables as frames."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from rejoint.text import format_number, show
 FloatArray = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Mode(Mapping[str, Level]):
     """A combination of levels by name, with its probability and a bound; immutable.
 
@@ -37,22 +39,20 @@ class Mode(Mapping[str, Level]):
     ({'smoke': 'yes', 'lung': 'yes'}, True)
     """
 
-    __slots__ = ("_levels", "bound", "exact", "log_prob", "prob")
-    prob: float
+    _levels: Mapping[str, Level]
     log_prob: float
-    bound: float
+    log_bound: float
     exact: bool
-    _levels: dict[str, Level]
 
-    def __init__(
-        self, levels: Mapping[str, Level], log_prob: float, log_bound: float, exact: bool
-    ) -> None:
-        put = object.__setattr__
-        put(self, "_levels", dict(levels))
-        put(self, "log_prob", log_prob)
-        put(self, "prob", float(np.exp(log_prob)))
-        put(self, "bound", float(np.exp(log_bound)))
-        put(self, "exact", exact)
+    @property
+    def prob(self) -> float:
+        """Probability of the combination."""
+        return float(np.exp(self.log_prob))
+
+    @property
+    def bound(self) -> float:
+        """Largest probability that any combination may have."""
+        return float(np.exp(self.log_bound))
 
     @classmethod
     def of(cls, variables: Sequence[Variable], found: Found) -> Self:
@@ -68,13 +68,6 @@ class Mode(Mapping[str, Level]):
 
     def __len__(self) -> int:
         return len(self._levels)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("Mode is immutable.")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        bound = float(np.log(self.bound)) if self.bound > 0.0 else self.log_prob
-        return Mode, (self._levels, self.log_prob, bound, self.exact)
 
     def __repr__(self) -> str:
         cells = ", ".join(f"{name}={show([level])}" for name, level in list(self.items())[:12])
