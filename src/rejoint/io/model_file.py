@@ -11,8 +11,8 @@ the same arrays (see :mod:`rejoint.io.archive`). The object has ``format`` ("rej
                   with ``members`` (positions of variables) and ``groups`` (of each member the group
                   of each level, from zero); a table has a row for each combination of groups, that
                   of the last member varying fastest
-``states``        level numbers, one in each class, of variables that have one level in each class.
-                  The entry ``certain`` has their positions; ``factors`` lacks their rows. A
+``indicators``    the rows of variables that have one level in each class: zeros and ones, of one
+                  byte. The entry ``certain`` has their positions; ``factors`` lacks their rows. A
                   completion of tables is such a model
 ``mixture``       of a posterior: its mean, which answers: the weights, then the rows of the
                   factors, then those of the tables of its blocks
@@ -26,9 +26,6 @@ the same arrays (see :mod:`rejoint.io.archive`). The object has ``format`` ("rej
                   of a model from tables; :mod:`rejoint.io.saved_tables` has the entry ``tables``
 ``count_cells``, ``record_codes``, ``record_weights``
                   of one from records; :mod:`rejoint.io.saved_counts` has the entry ``counts``
-
-Archives of schema 1 have no ``mixture``; the compacted mean of their draws answers. Text before
-schema 5 had other parts and is not read.
 """
 
 import json
@@ -59,7 +56,13 @@ from rejoint.io.archive import (
 from rejoint.io.atomic import atomic_file
 from rejoint.io.fit_notes import check_class_names, check_notes
 from rejoint.io.saved_counts import COUNT_ARRAYS, SavedCounts, counts_of_plain, counts_to_plain
-from rejoint.io.saved_tables import TABLE_ARRAYS, SavedTables, tables_of_plain, tables_to_plain
+from rejoint.io.saved_tables import (
+    TABLE_ARRAYS,
+    SavedTables,
+    positions,
+    tables_of_plain,
+    tables_to_plain,
+)
 from rejoint.io.schema import (
     SchemaError,
     anything,
@@ -70,16 +73,15 @@ from rejoint.io.schema import (
     read_json,
     text,
 )
-from rejoint.messages import Message, PythonName
 from rejoint.text import cite, plural
 
-SCHEMA = 5
-"""Version of the file format; readers accept this one and archives of earlier ones."""
+SCHEMA = 6
+"""Version of the file format, the only one that is read."""
 
-_TEXT_SCHEMA = 5  # the first one whose text has the arrays of the archive
+MOST_CELLS = 2**24
+"""Cells of a block that a file may have."""
 
-MOST_EXPANDED = 2**24
-"""Numbers (128 MB) of the factors of a file that has some of them as level numbers."""
+_FEWEST_CLASSES = 500  # from which on a file has indicators apart
 
 MOST_FACTORS = 400_000
 """Draws times variables that a file may have: each becomes an object of some hundred bytes."""
@@ -206,12 +208,13 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         meta["notes"] = model.notes
     arrays: dict[str, Any] = {"weights": model.weights}
     certain = find_certain(model.factors)
-    others = [factor for n, factor in enumerate(model.factors) if n not in certain]
-    arrays["factors"] = np.vstack([np.empty((0, len(model.weights))), *others])
+    rows: list[list[FloatArray]] = [[], []]
+    for n, factor in enumerate(model.factors):
+        rows[n in certain].append(factor)
+    arrays["factors"] = np.vstack([np.empty((0, len(model.weights))), *rows[False]])
     if certain:
         meta["certain"] = certain
-        states = [model.factors[n].argmax(axis=0) for n in certain]
-        arrays["states"] = np.stack(states).astype(np.int16)
+        arrays["indicators"] = np.vstack(rows[True]).astype(np.int8)
     if blocks := {part: _blocks_to_plain(own) for part, own in model.blocks.items() if own}:
         meta["blocks"] = blocks
     arrays |= {"block_tables": model.block_tables, "mixture": model.mixture}
@@ -220,8 +223,9 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         if model.draw_weights is not None and np.ptp(model.draw_weights) > 0:
             arrays["draw_weights"] = model.draw_weights
     if model.ensemble is not None:
-        meta["ensemble"] = _ensemble_to_plain(model.ensemble)
-        arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
+        meta["ensemble"] = model.ensemble._asdict() | {"weights": model.ensemble.weights.tolist()}
+        members = meta["ensemble"].pop("members")
+        arrays |= {f"member_{k}": member for k, member in enumerate(members)}
     if (estimator := model.estimator) is not None:
         listed = {"arrays": list(estimator.arrays)}
         meta["estimator"] = {"kind": estimator.kind, "settings": estimator.settings, **listed}
@@ -237,16 +241,10 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
 
 
 def find_certain(factors: Sequence[FloatArray]) -> list[int]:
-    """Return the variables that have one level in every class, where that makes a file smaller."""
-    classes = factors[0].shape[1]
-    size = sum(map(len, factors)) * classes
-    if classes < 500 or size > MOST_EXPANDED or max(map(len, factors)) > 2**15:
+    """Return the variables that have one level in every class, where there are many classes."""
+    if factors[0].shape[1] < _FEWEST_CLASSES:
         return []
-    return [
-        n
-        for n, factor in enumerate(factors)
-        if bool(((factor == 0.0) | (factor == 1.0)).all()) and bool((factor.sum(axis=0) == 1).all())
-    ]
+    return [n for n, f in enumerate(factors) if bool(((f == 0.0) | (f == 1.0)).all())]
 
 
 def check_saved(model: SavedModel) -> None:
@@ -267,16 +265,6 @@ def _blocks_to_plain(blocks: tuple[SavedBlock, ...]) -> list[dict[str, Any]]:
         {"members": list(block.members), "groups": [group.tolist() for group in block.groups]}
         for block in blocks
     ]
-
-
-def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
-    """Return all of an ensemble but its members."""
-    return {
-        "targets": list(ensemble.targets),
-        "weights": ensemble.weights.tolist(),
-        "always_there": [int(n) for n in ensemble.always_there],
-        "missing_limits": list(ensemble.missing_limits),
-    }
 
 
 def read_saved(path: Path) -> SavedModel:
@@ -302,7 +290,7 @@ def read_open(file: IO[bytes], path: Path) -> SavedModel:
         tree: ArrayTree
         if is_text:
             meta = read_json(read_all(file, path))
-            _check_head(path, meta, _TEXT_SCHEMA)
+            _check_head(path, meta)
             tree = TextTree(meta)
         else:
             tree = read_archive(file)
@@ -321,22 +309,17 @@ def read_open(file: IO[bytes], path: Path) -> SavedModel:
     return model
 
 
-def _check_head(path: Path, meta: Any, first: int = 1) -> None:
+def _check_head(path: Path, meta: Any) -> None:
     """Raise an error for another format, and for versions that this one does not read."""
     if not isinstance(meta, dict) or "format" not in meta:
         raise _not_a_model(path)
     if meta["format"] != _FORMAT:
         raise ValueError(f"'{path}' holds {cite(str(meta['format'])[:80])}, not a {_FORMAT}.")
     schema = number(1, whole=True)(meta.get("schema"), "its schema version")
-    if schema > SCHEMA:
+    if schema != SCHEMA:
+        advice = "update rejoint to read it" if schema > SCHEMA else "fit and save the model again"
         raise ValueError(
-            f"'{path}' has schema version {schema}; this rejoint reads versions up to {SCHEMA}: "
-            "update rejoint to read it."
-        )
-    if schema < first:
-        raise ValueError(
-            f"'{path}' is text of schema version {schema}; this rejoint reads text from version "
-            f"{first} on: save the model again, or as .rejoint by the version that wrote it."
+            f"'{path}' has schema version {schema}; this rejoint reads version {SCHEMA}: {advice}."
         )
 
 
@@ -346,10 +329,10 @@ def _read_tree(tree: ArrayTree) -> SavedModel:
     check_notes(notes)
     domain = read_domain(meta.get("domain"))
     weights = tree.array("weights", "<f8")
-    rows = tree.array("factors", "<f8", may_be_empty="states" in tree)
+    rows = tree.array("factors", "<f8", may_be_empty="indicators" in tree)
     levels = sum(domain.shape)
-    if "states" in tree:
-        rows = _expand_states(meta.get("certain"), tree.array("states", "<i2"), rows, domain)
+    if "indicators" in tree:
+        rows = _add_indicators(rows, tree.array("indicators", "|i1"), meta.get("certain"), domain)
     if weights.ndim != 1 or rows.shape != (levels, len(weights)):
         raise SchemaError(f"{plural(levels, 'level')} but factors of shape {rows.shape}")
     factors = np.split(rows, np.cumsum(domain.shape)[:-1])
@@ -397,33 +380,18 @@ def _read_arrays(tree: ArrayTree, kinds: Mapping[str, str]) -> dict[str, NDArray
     }
 
 
-def _expand_states(
-    certain: Any, states: NDArray[np.int16], rows: FloatArray, domain: Domain
+def _add_indicators(
+    rows: FloatArray, indicators: NDArray[np.int8], certain: Any, domain: Domain
 ) -> FloatArray:
-    """Return the rows of all factors: some from level numbers, the others as they are."""
-    shape = domain.shape
-    listed = isinstance(certain, list) and all(type(n) is int for n in certain)
-    if not listed or sorted({*certain} & {*range(len(shape))}) != certain:
-        raise SchemaError("'certain' is not a list of variables")
-    if states.ndim != 2 or len(states) != len(certain):
-        raise SchemaError(f"{plural(len(certain), 'variable')} but states of shape {states.shape}")
-    classes, left = states.shape[1], sum(shape) - sum(shape[n] for n in certain)
-    if rows.shape != (left, classes):
-        raise SchemaError(f"{plural(left, 'level')} but factors of shape {rows.shape}")
-    if sum(shape) * classes > MOST_EXPANDED:
-        raise SchemaError(f"states of {plural(classes, 'class', 'classes')} are too many")
-    factors, every = np.zeros((sum(shape), classes)), np.arange(classes)
-    start = taken = 0
-    for n, size in enumerate(shape):
-        if n in certain:
-            levels = states[certain.index(n)]
-            if levels.min() < 0 or levels.max() >= size:
-                raise SchemaError(f"a state is not a level of {cite(domain.names[n])}")
-            factors[start + levels, every] = 1.0
-        else:
-            factors[start : start + size] = rows[taken : taken + size]
-            taken += size
-        start += size
+    """Return the rows of all factors: those that are indicators among the others."""
+    positions(domain)(certain, "'certain' of it")
+    is_certain = np.repeat(np.isin(range(len(domain)), certain), domain.shape)
+    sizes = int((~is_certain).sum()), int(is_certain.sum())
+    if (len(rows), len(indicators)) != sizes or rows.shape[1:] != indicators.shape[1:]:
+        shapes = f"{rows.shape} and indicators of shape {indicators.shape}"
+        raise SchemaError(f"{plural(sum(sizes), 'level')} but factors of shape {shapes}")
+    factors = np.empty((sum(sizes), *rows.shape[1:]))
+    factors[is_certain], factors[~is_certain] = indicators, rows
     return factors
 
 
@@ -464,14 +432,9 @@ def _read_ensemble(tree: ArrayTree, domain: Domain) -> SavedEnsemble | None:
         raise SchemaError("'missing_limits' of its ensemble do not rise")
     weights = array_of(plain["weights"], "<f8", "the weights of its ensemble")
     kinds = len(limits) + 2
-    if (
-        weights.ndim != 2
-        or len(weights) != kinds
-        or not np.isfinite(weights).all()
-        or (weights < 0.0).any()
-    ):
+    if weights.ndim != 2 or len(weights) != kinds or not (weights >= 0.0).all():
         raise SchemaError(f"the weights of its ensemble are not {plural(kinds, 'row')} of shares")
-    if (np.abs(weights.sum(axis=1) - 1.0) > _SUM_TOLERANCE).any():
+    if not (np.abs(weights.sum(axis=1) - 1.0) <= _SUM_TOLERANCE).all():
         raise SchemaError("the weights of its ensemble do not sum to one")
     _check_number(weights.shape[1], domain, "models")
     levels = sum(domain.shape)
@@ -503,7 +466,7 @@ def _read_block(plain: Mapping[str, Any], domain: Domain) -> SavedBlock:
         ):
             raise SchemaError(f"the groups of a block do not fit {cite(domain.names[n])}")
     block = SavedBlock(tuple(members), tuple(groups))
-    if block.cells > MOST_EXPANDED:
+    if block.cells > MOST_CELLS:
         raise SchemaError(f"a block of {plural(block.cells, 'cell')} is too large")
     return block
 
@@ -516,10 +479,6 @@ def _check_number(count: int, domain: Domain, what: str = "draws") -> None:
 
 def _not_a_model(path: Path) -> ValueError:
     return ValueError(
-        Message(
-            "'{path}' is not a rejoint model: it does not start like one. Models are written by "
-            "{save}.",
-            path=path,
-            save=PythonName("LowRankPMF.save"),
-        )
+        f"'{path}' is not a rejoint model: it does not start like one. Models are written by "
+        "LowRankPMF.save."
     )

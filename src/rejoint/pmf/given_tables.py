@@ -71,24 +71,6 @@ class GivenTables:
         kept = marginals if marginals.flat.size <= MOST_CELLS else None
         return cls(marginals.domain, subsets, kept, identified)
 
-    @classmethod
-    def of_notes(cls, plain: Any, domain: Domain) -> "GivenTables | None":
-        """Make it of the names of tables in the notes of a file that has no cells of them.
-
-        Examples
-        --------
-        >>> GivenTables.of_notes([{"names": ["b", "a"]}, None], Domain.of({"a": 2, "b": 2})).subsets
-        ((0, 1),)
-        """
-        found = set()
-        for each in plain if isinstance(plain, list) else []:
-            names = each.get("names") if isinstance(each, dict) else None
-            if not isinstance(names, list) or not names:
-                continue
-            if all(isinstance(name, str) and name in domain for name in names):
-                found.add(tuple(sorted({domain.index(name) for name in names})))
-        return cls(domain, tuple(sorted(found))) if found else None
-
     def named_subsets(self, domain: Domain) -> list[tuple[str, ...]]:
         """Return the variables of each table that are in a domain, without repetitions.
 

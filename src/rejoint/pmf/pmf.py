@@ -1130,10 +1130,7 @@ class LowRankPMF:
             factors = list(answer.factors.values())
             mixture = cls(answer.weights, factors, domain, blocks=answer.blocks)
         gaps = read_gaps(saved.notes.get("gaps"), domain.names)
-        if saved.tables is not None:
-            tables: GivenTables | None = GivenTables.of_saved(saved.tables)
-        else:  # a file that was written before models kept their tables names them
-            tables = GivenTables.of_notes(saved.notes.get("tables"), domain)
+        tables = None if saved.tables is None else GivenTables.of_saved(saved.tables)
         counts = None if saved.counts is None else Counts.of_saved(saved.counts, domain)
         parts = (draws, mixture, gaps, tables, counts)
         own_tables = np.empty((0, 1)) if saved.block_tables is None else saved.block_tables
