@@ -37,20 +37,19 @@ def runs_of(objectives, stops=None):
 
 @given(
     st.lists(st.floats(0, 100), min_size=1, max_size=30),
-    st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]),
     st.integers(0, 2),
 )
-def test_what_is_followed_further_does_not_depend_on_later_starts(objectives, share, most):
+def test_what_is_followed_further_does_not_depend_on_later_starts(objectives, most):
     runs = runs_of(objectives)
-    kept = promising(runs, range(len(runs)), share, most)
+    kept = promising(runs, range(len(runs)), most)
     assert kept[0] == 0
     best = min(objectives)
     assert any(runs[k].objective == pytest.approx(best, rel=1e-8, abs=1e-8) for k in kept)
     for n in range(1, len(runs)):
-        assert promising(runs[:n], range(n), share, most) == [k for k in kept if k < n]
-    twice = promising(runs, kept, share, most)
+        assert promising(runs[:n], range(n), most) == [k for k in kept if k < n]
+    twice = promising(runs, kept, most)
     first = [k for k in kept if k < len(runs) // 2]
-    assert promising(runs, first, share, most) == [k for k in twice if k in first]
+    assert promising(runs, first, most) == [k for k in twice if k in first]
 
 
 def test_only_what_is_better_than_all_before_is_followed_where_none_may_be_better():

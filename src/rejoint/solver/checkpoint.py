@@ -20,16 +20,7 @@ import numpy as np
 
 from rejoint.io.archive import Archive, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
-from rejoint.io.schema import (
-    any_of,
-    dict_of,
-    flag,
-    list_of,
-    nullable,
-    number,
-    object_of,
-    text,
-)
+from rejoint.io.schema import anything, dict_of, object_of, text
 from rejoint.messages import remark
 
 
@@ -97,15 +88,7 @@ WRITE_EVERY_SECONDS, WRITE_PAUSE_RATIO = 5.0, 20.0
 
 _FORMAT, _VERSION = "rejoint checkpoint", 2
 
-_SIZE, _NUMBER = number(0, 2**53, whole=True), number(-np.inf, np.inf, allow_nan=True)
-_VALUE = any_of(
-    nullable(flag),
-    text(),
-    _NUMBER,
-    list_of(_NUMBER),
-    object_of({"array": _SIZE}),
-)
-_HEAD = object_of({"identity": dict_of(text()), "entries": dict_of(dict_of(_VALUE))})
+_HEAD = object_of({"identity": dict_of(text()), "entries": dict_of(dict_of(anything))})
 
 T = TypeVar("T")
 
@@ -126,10 +109,10 @@ class Checkpoint:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "fit.checkpoint")
     ...     checkpoint = Checkpoint(path, {"rank": "3"})
-    ...     made = checkpoint.memo("a", lambda: {"model": np.ones(2), "step": 7})
+    ...     checkpoint.put("a", {"model": np.ones(2), "step": 7})
     ...     checkpoint.save()
-    ...     Checkpoint(path, {"rank": "3"}).memo("a", lambda: {"never": "called"})
-    {'model': array([1., 1.]), 'step': 7}
+    ...     Checkpoint(path, {"rank": "3"}).parse("a", lambda entry: entry["step"])
+    7
     """
 
     def __init__(
@@ -148,7 +131,7 @@ class Checkpoint:
             self.save()  # a path that cannot be written to is an error now, not after an hour
 
     def __reduce__(self) -> tuple[type["Checkpoint"], tuple[()]]:
-        """In another process nothing is kept."""
+        """Keep nothing in another process."""
         return Checkpoint, ()
 
     @property
@@ -156,47 +139,25 @@ class Checkpoint:
         """Whether anything is kept."""
         return self.path is not None
 
-    @property
-    def due(self) -> bool:
-        """Whether it is time to write."""
-        return self.active and perf_counter() - self._written >= self._pause
-
-    def get(self, key: str) -> Entry | None:
-        """Return what was kept under a key."""
-        with self._lock:
-            return self.entries.get(key)
-
-    def put(self, key: str, entry: Entry | None) -> None:
-        """Keep an entry, or forget it with None; it is on disk after some seconds."""
+    def put(self, key: str, entry: Entry) -> None:
+        """Keep an entry; it is on disk after some seconds."""
         if not self.active:
             return
         with self._lock:
-            if entry is None:
-                self.entries.pop(key, None)
-            else:
-                self.entries[key] = entry
+            self.entries[key] = entry
             self._changed = True
-            if self.due:
+            if perf_counter() - self._written >= self._pause:
                 self.close()
-
-    def memo(self, key: str, compute: Callable[[], Entry]) -> Entry:
-        """Return what was kept under a key, or compute and keep it."""
-        entry = self.get(key)
-        if entry is None:
-            entry = compute()
-            self.put(key, entry)
-        return entry
 
     def parse(self, key: str, read: Callable[[Entry], T]) -> T | None:
         """Return what a function makes of an entry, None where there is none.
 
         Files may be damaged or of strangers: an entry that cannot be read is an error in words.
         """
-        entry = self.get(key)
-        if entry is None:
-            return None
+        with self._lock:
+            entry = self.entries.get(key)
         try:
-            return read(entry)
+            return None if entry is None else read(entry)
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
             raise self._unreadable(error) from error
 
@@ -234,9 +195,8 @@ class Checkpoint:
         try:
             with open(path, "rb") as file:
                 archive = read_archive(file)
-                head = archive.meta
-                told = isinstance(head, dict) and (head.get("format"), head.get("version"))
-                if told != (_FORMAT, _VERSION):
+                head = archive.meta if isinstance(archive.meta, dict) else {}
+                if (head.get("format"), head.get("version")) != (_FORMAT, _VERSION):
                     raise ValueError("it has another format")
                 _HEAD(head, "it")
                 self.entries = {
@@ -245,10 +205,8 @@ class Checkpoint:
                 }
         except ValueError as error:
             raise self._unreadable(error) from error
-        before = head["identity"]
         for name, mine in self.identity.items():
-            theirs = before.get(name)
-            if theirs != mine:
+            if (theirs := head["identity"].get(name)) != mine:
                 raise ValueError(
                     f"'{path}' is the checkpoint of another fit: its {name} is {theirs}, not "
                     f"{mine}. Name another file, or delete it to start over."
@@ -285,10 +243,13 @@ def open_checkpoint(
     identity = {"data": fingerprint()} | {name: _text(value) for name, value in asked.items()}
     if random_state is None:
         checkpoint = Checkpoint(path, identity)
-        drawn = {"seed": int(np.random.default_rng().integers(2**62))}
-        entry = checkpoint.memo("seed", lambda: drawn)
-        checkpoint.save()
-        return checkpoint, np.random.default_rng(entry["seed"])
+        rng = checkpoint.parse("seed", lambda entry: np.random.default_rng(entry["seed"]))
+        if rng is None:
+            seed = int(np.random.default_rng().integers(2**62))
+            checkpoint.put("seed", {"seed": seed})
+            checkpoint.save()
+            rng = np.random.default_rng(seed)
+        return checkpoint, rng
     rng = np.random.default_rng(random_state)
     return Checkpoint(path, identity | {"random_state": digest(rng)}), rng
 
@@ -300,20 +261,20 @@ def _text(value: Any) -> str:
 
 
 def _write(file: IO[bytes], identity: Mapping[str, str], entries: Mapping[str, Entry]) -> None:
-    arrays: list[np.ndarray[Any, Any]] = []
-    plain: dict[str, dict[str, Any]] = {}
-    for key, entry in entries.items():
-        plain[key] = {}
-        for name, value in entry.items():
-            if isinstance(value, np.ndarray):
-                arrays.append(value)
-                value = {"array": len(arrays) - 1}
-            plain[key][name] = value
-    head = {"format": _FORMAT, "version": _VERSION, "identity": dict(identity), "entries": plain}
-    write_archive(file, head, {str(k): array for k, array in enumerate(arrays)}, allow_nan=True)
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+
+    def plain(value: Any) -> Any:
+        if not isinstance(value, np.ndarray):
+            return value
+        arrays[str(len(arrays))] = value
+        return {"array": len(arrays) - 1}
+
+    kept = {key: {k: plain(v) for k, v in entry.items()} for key, entry in entries.items()}
+    head = {"format": _FORMAT, "version": _VERSION, "identity": dict(identity), "entries": kept}
+    write_archive(file, head, arrays, allow_nan=True)
 
 
 def _value(archive: Archive, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    return archive.array(str(value["array"]), may_be_empty=True)
+    return archive.array(str(value.get("array")), may_be_empty=True)

@@ -5,7 +5,7 @@ improving, and :func:`interruptible` makes the fit's best result so far out of w
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import count
 from math import inf, isnan
@@ -106,20 +106,18 @@ def search(
         make = offer
 
         def so_far() -> Any:
-            found = {**session.unfinished, **runs}
-            ended = [found[number] for number in sorted(found)]
-            if not ended:
-                return None
-            ended[-1] = replace(ended[-1], stop=Stop.INTERRUPTED)
-            return make(ended)
+            ended = [run for _, run in sorted({**session.unfinished, **runs}.items())]
+            return make([*ended[:-1], replace(ended[-1], stop=Stop.INTERRUPTED)]) if ended else None
 
         session.offer(so_far)
     numbered = zip(count() if numbers is None else numbers, starts, strict=False)
     pending = _unknown(problem, numbered, follow, session, runs, thaw)
     if session.executor is not None:
-        _follow_elsewhere(problem, list(pending), follow, session, runs)
+        alone = [(number, _alone(start), key) for number, start, key in pending]
+        _follow_together(session.executor, _alone(problem), alone, follow, session, runs)
     elif workers > 1:
-        _follow_in_threads(problem, list(pending), follow, session, runs, workers)
+        with ThreadPoolExecutor(workers) as pool:
+            _follow_together(pool, problem, list(pending), follow, session, runs)
     for number, start, key in pending:  # what is left, and is made one at a time
         runs[number] = follow(problem, start, number, session, key)
         _keep(session, key, runs[number])
@@ -139,14 +137,14 @@ def _unknown(
     """Starts whose outcome the checkpoint does not have; outcomes that it has go to ``runs``."""
     checkpoint = session.checkpoint
     for number, start in starts:
-        key, found = "", None
+        key, outcome = "", None
         if checkpoint.active:
             key = digest("start", getattr(problem, "fingerprint", ""), follow, number, start)
-            found = checkpoint.parse(key, thaw)
-        if found is None:
+            outcome = checkpoint.parse(key, thaw)
+        if outcome is None:
             yield number, start, key
         else:
-            runs[number] = found
+            runs[number] = outcome
 
 
 def _keep(session: Session, key: str, outcome: Any) -> None:
@@ -156,107 +154,85 @@ def _keep(session: Session, key: str, outcome: Any) -> None:
 
 
 def _alone(thing: Any) -> Any:
-    """The same for work in another process."""
+    """Return a copy for a worker process."""
     return thing.alone() if hasattr(thing, "alone") else thing
 
 
-def _follow_elsewhere(
+def _follow_together(
+    executor: Executor,
     problem: Any,
     pending: list[tuple[int, Any, str]],
     follow: Follow,
     session: Session,
     runs: dict[int, Any],
 ) -> None:
-    """Follow starts in other processes or on other machines; Ctrl-C keeps those that are done."""
-    assert session.executor is not None
-    alone = _alone(problem)
-    futures = [
-        session.executor.submit(follow, alone, _alone(start), number, session.alone(), "")
-        for number, start, _ in pending
-    ]
-    try:
-        wait(futures)
-    finally:
-        for (number, _, key), future in zip(pending, futures, strict=True):
-            if not future.cancel() and future.done() and future.exception() is None:
-                runs[number] = future.result()
-                _keep(session, key, runs[number])
-    for future in futures:
-        future.result()  # raises what went wrong there
+    """Follow starts in threads, in other processes or on other machines; keep those that end.
 
-
-def _follow_in_threads(
-    problem: Any,
-    pending: list[tuple[int, Any, str]],
-    follow: Follow,
-    session: Session,
-    runs: dict[int, Any],
-    workers: int,
-) -> None:
-    """Follow starts in threads; the first one in this thread, which Ctrl-C reaches."""
-    ended, errors = Event(), list[BaseException]()
+    After Ctrl-C or an error threads stop at their next step.
+    """
+    ended = Event()
 
     def report(line: str) -> None:
         if ended.is_set():
             raise KeyboardInterrupt
         session.report(line)
 
-    watched = session.reporting(report)
-
-    def task(number: int, start: Any, key: str) -> None:
-        if ended.is_set():
-            return
+    def follow_here(*arguments: Any) -> Any:
         try:
-            runs[number] = follow(problem, start, number, watched, key)
-            _keep(session, key, runs[number])
-        except BaseException as error:
-            errors.append(error)
-            ended.set()  # the other threads stop at their next step
+            if ended.is_set():
+                raise KeyboardInterrupt
+            return follow(*arguments)
+        except BaseException:
+            ended.set()
             raise
 
-    with ThreadPoolExecutor(workers) as pool:
-        others = [pool.submit(task, *work) for work in pending[1:]]
-        try:
-            if pending:
-                task(*pending[0])
-            wait(others)
-        finally:
-            ended.set()
-            if errors:
-                raise errors[0] from None  # the others only stopped because of it
+    is_here = executor is not session.executor
+    own = session.reporting(report) if is_here else session.alone()
+    task = follow_here if is_here else follow
+    futures = [
+        executor.submit(task, problem, start, number, own, key if is_here else "")
+        for number, start, key in pending
+    ]
+    try:
+        while wait(futures, 0.2, FIRST_EXCEPTION).not_done:  # a wait without end is deaf to Ctrl-C
+            if any(future.done() and future.exception() for future in futures):
+                break
+    finally:
+        ended.set()
+        if is_here:
+            wait([future for future in futures if not future.cancel()])
+        for (number, _, key), future in zip(pending, futures, strict=True):
+            if not future.cancel() and future.done() and future.exception() is None:
+                runs[number] = future.result()
+                _keep(session, key, runs[number])
+    errors = [future.exception() for future in futures if future.done() and not future.cancelled()]
+    # The other threads have only stopped because of an error.
+    for error in sorted(filter(None, errors), key=lambda e: isinstance(e, KeyboardInterrupt)):
+        raise error
 
 
 #: Relative difference of objectives that rounding explains.
 SAME_OBJECTIVE = 1e-9
 
 
-def promising(
-    runs: Sequence[Run], numbers: Sequence[int], share: float = 0.0, most: int = 0
-) -> list[int]:
+def promising(runs: Sequence[Run], numbers: Sequence[int], most: int = 0) -> list[int]:
     """Return which of some runs to follow further: those that few runs before them are better than.
 
-    A run is one of these if at most ``most``, and a share, of the runs before it are as good or
-    better. This asks nothing of later runs: more starts only add to what is followed, and so never
-    end worse. An objective that is not a number counts as the highest.
-
-    Examples
-    --------
-    >>> from rejoint.model import Model
-    >>> model = Model.of([1.0], [[[0.5], [0.5]]])
-    >>> runs = [Run(model, x, 0.0, 0.0, Stop.STEPS) for x in (3.0, 4.0, 2.0, 2.5, 5.0)]
-    >>> promising(runs, range(5)), promising(runs, range(5), share=1 / 2)
-    ([0, 2], [0, 2, 3])
-    >>> promising(runs, range(5), most=1), promising(runs, range(2), most=1)
-    ([0, 1, 2, 3], [0, 1])
+    A run is one of these if at most ``most`` of the runs before it are as good or better. This asks
+    nothing of later runs: more starts only add to what is followed, and so never end worse. An
+    objective that is not a number counts as the highest.
     """
-    found = [inf if isnan(runs[k].objective) else runs[k].objective for k in numbers]
-    kept: list[int] = []
+    values = [_value(runs[k]) for k in numbers]
+    chosen: list[int] = []
     for place, number in enumerate(numbers):
-        margin = SAME_OBJECTIVE * max(abs(found[place]), 1.0)
-        better = sum(other <= found[place] + margin for other in found[:place])
-        if better <= most + share * place:
-            kept.append(number)
-    return kept
+        limit = values[place] + SAME_OBJECTIVE * max(abs(values[place]), 1.0)
+        if sum(other <= limit for other in values[:place]) <= most:
+            chosen.append(number)
+    return chosen
+
+
+def _value(run: Run) -> float:
+    return inf if isnan(run.objective) else run.objective
 
 
 def best_run(runs: Sequence[Run]) -> int:
@@ -273,10 +249,9 @@ def best_run(runs: Sequence[Run]) -> int:
     >>> best_run([one, replace(one, objective=3.0)])
     1
     """
-    found = [inf if isnan(run.objective) else run.objective for run in runs]
-    least = min(found)
-    margin = SAME_OBJECTIVE * max(abs(least), 1.0)
-    return next(k for k, objective in enumerate(found) if objective <= least + margin)
+    values = [_value(run) for run in runs]
+    limit = min(values) + SAME_OBJECTIVE * max(abs(min(values)), 1.0)
+    return next(k for k, value in enumerate(values) if value <= limit)
 
 
 def is_interrupted(runs: Sequence[Run]) -> bool:

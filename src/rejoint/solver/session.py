@@ -111,13 +111,13 @@ class Session:
         self._offer.converters = before
 
     def alone(self) -> "Session":
-        """The same for work in another process: silent, without checkpoint and executor."""
+        """Return a copy for a worker process: silent, without checkpoint and executor."""
         return Session(self.rng)
 
     def here(self) -> "Session":
-        """The same for work that stays in this process."""
+        """Return a copy for work that stays in this process."""
         return replace(self, executor=None)
 
     def reporting(self, report: Report) -> "Session":
-        """The same with another report; unfinished runs are shared."""
+        """Return a copy with another report; unfinished runs are shared."""
         return replace(self, report=report)
