@@ -69,6 +69,12 @@ def test_documented_names_are_there_in_a_fresh_process():
         assert attrgetter(name)(rj) is not None
 
 
+def test_every_public_name_is_in_the_reference():
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "api.rst").read_text()
+    listed = {name.partition(".")[0] for name in re.findall(r"^    ([\w.]+)$", page, re.MULTILINE)}
+    assert set(rj.__all__) - listed == set()
+
+
 def test_all_and_dir_agree():
     assert sorted(rj.__all__) == rj.__all__
     assert set(rj.__all__) <= set(dir(rj))

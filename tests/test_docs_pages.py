@@ -48,3 +48,22 @@ def test_tables_of_figures_name_groups_that_exist():
 @pytest.mark.parametrize("page", sorted((DOCS / "howto").glob("*.rst")), ids=lambda page: page.stem)
 def test_a_guide_is_short(page):
     assert len(page.read_text("utf-8").split()) <= 900
+
+
+#: Words of advertising, and of a private dialect.
+UNWANTED = re.compile(
+    r"\b(blazing|seamless(ly)?|leverag(e|es|ing)|utiliz\w+|state-of-the-art|powerful|obviously|simply"
+    r"|glimpse|heed|betray\w*|lo and behold|best-in-class|cutting-edge|easily|effortless\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def test_pages_keep_to_plain_words():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+    found = [
+        f"{page.name}: {match[0]}"
+        for page in pages
+        for match in UNWANTED.finditer(page.read_text("utf-8"))
+        if "paper" not in page.parts
+    ]
+    assert found == []
