@@ -219,7 +219,7 @@ def test_many_distinct_ratings_are_binned():
         (np.full((3, 2), np.nan), "no user has rated any item"),
         (np.array([[1.0, np.inf]]), "infinity"),
         (pd.DataFrame({"user": ["a"], "item": ["x"], "rating": ["good"]}), "must be numbers"),
-        ([("a", 1, 5), ("a", "1", 4)], "Two items are called '1'"),
+        ([("a", 1, 5), ("a", "1", 4)], "Two or more variables are called '1'"),
     ],
 )
 def test_what_is_refused(X, words):

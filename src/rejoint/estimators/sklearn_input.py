@@ -95,11 +95,6 @@ def select_columns(estimator: Any, X: Any, domain: Domain) -> Any:
     return drop_columns(X, left_out) if left_out else X
 
 
-def name_columns(frame: Frame) -> tuple[str, ...]:
-    """Return the names of columns: their own, or those that arrays get."""
-    return frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
-
-
 def drop_weightless(X: Any, weights: WeightArguments) -> tuple[Any, WeightArguments, FloatArray]:
     """Drop the rows of weight zero, so that levels which occur in these alone are not read.
 
@@ -114,7 +109,7 @@ def drop_weightless(X: Any, weights: WeightArguments) -> tuple[Any, WeightArgume
         return X, weights, raw
     columns = [take_rows(column, rows) for column in frame.columns]
     given = {k: v if isinstance(v, str) else np.asarray(v)[rows] for k, v in weights.given.items()}
-    return Frame(name_columns(frame), columns, len(rows)), WeightArguments(**given), raw
+    return Frame(frame.all_names, columns, len(rows)), WeightArguments(**given), raw
 
 
 def take_rows(column: Any, rows: IntArray) -> Any:

@@ -20,7 +20,6 @@ from rejoint.estimators.sklearn_input import (
     DECLARED,
     check_columns,
     drop_weightless,
-    name_columns,
     weights_of,
 )
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
@@ -100,7 +99,7 @@ def make_records(
         rule = rule.without_names()
         if declared["not_applicable"] == "auto":
             declared["not_applicable"] = False
-    frame = Frame(name_columns(frame), frame.columns, frame.rows)
+    frame = Frame(frame.all_names, frame.columns, frame.rows)
     return Records.of(frame, **weights.given, **declared, rule=rule), raw
 
 

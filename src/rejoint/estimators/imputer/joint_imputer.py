@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
-from rejoint.domain.columns import Coded, Column, Numbers, read_column
+from rejoint.domain.columns import Coded, Numbers, read_column
 from rejoint.domain.dates import DATE_PARTS
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import LabelError, Level
@@ -45,7 +45,6 @@ from rejoint.estimators.sklearn_input import (
     generator,
     is_for_records,
     is_frame,
-    name_columns,
     read_new,
     weights_of,
 )
@@ -238,7 +237,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         checked = check_columns(self, X, reset=True)
         frame = None if isinstance(X, Records) else take_apart(checked)
-        self._columns = X.names if frame is None else name_columns(frame)
+        self._columns = X.names if frame is None else frame.all_names
         self._empty: tuple[int, ...] = ()
         if frame is not None:
             declared = {str(name) for name in self.levels or ()}
@@ -796,7 +795,7 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
         if n in estimator.numbers_ and isinstance(column, Numbers):
             values[:, n] = column.floats()
         if unknown is not None:
-            gone[:, n] = is_missing_in(column)
+            gone[:, n] = ~column.is_present
             column_of = domain[n].name, domain[n].levels
             notes.append(unknown_text(*column_of, unknown, "left as they are"))
     values[~np.isfinite(values)] = np.nan
@@ -843,15 +842,7 @@ def is_empty(name: str, raw: Any) -> bool:
         return False  # reading it as records says more
     if isinstance(column, Coded) and column.declared and len(column.labels):
         return False
-    return len(column) > 0 and bool(is_missing_in(column).all())
-
-
-def is_missing_in(column: Column) -> BoolArray:
-    """Whether each cell of a column is missing."""
-    if isinstance(column, Coded):
-        return np.asarray(column.codes < 0)
-    empty = np.zeros(len(column), dtype=bool) if column.missing is None else column.missing
-    return empty | np.isnan(column.values) if column.values.dtype.kind == "f" else empty
+    return len(column) > 0 and not column.is_present.any()
 
 
 def read_places(settings: Mapping[str, Any], name: str, most: int) -> IntArray:

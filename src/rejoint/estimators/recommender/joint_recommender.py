@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rejoint.arrays import FloatArray, IntArray
 from rejoint.check import check_positive_int
-from rejoint.domain.domain import Domain
+from rejoint.domain.domain import Domain, refuse_duplicates
 from rejoint.domain.labels import is_missing
 from rejoint.domain.variable import Variable
 from rejoint.estimators.recommender.ratings import (
@@ -141,6 +141,7 @@ class Explanation:
         return "\n".join([head, *lines])
 
 
+@dataclass(eq=False, repr=False)
 class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Recommend items by the joint probability of what a user chooses and how it is rated.
 
@@ -210,29 +211,12 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     ['Ronin']
     """
 
-    _model: TraitModel
-    _people: People
-    _users: Ids
-    _items: Ids
-    _known: Any  # csr_array (users, items): level numbers plus one
-    _pmf: LowRankPMF | None
-    _interrupted: bool
-
-    def __init__(
-        self,
-        feedback: Literal["explicit", "implicit"] = "explicit",
-        half_up: bool = False,
-        columns: Columns = None,
-        policy: TraitPolicy | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.feedback = feedback
-        self.half_up = half_up
-        self.columns = columns
-        self.policy = policy
-        self.progress = progress
-        self.random_state = random_state
+    feedback: Literal["explicit", "implicit"] = "explicit"
+    half_up: bool = False
+    columns: Columns = None
+    policy: TraitPolicy | None = None
+    progress: bool | None = None
+    random_state: Any = None
 
     # Fit
 
@@ -272,7 +256,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         known = encode_cells(cells, (len(cells.users), len(cells.items)), scale)
         if not known.nnz:
             raise ValueError("There is nothing to learn from: no user has chosen any item.")
-        check_names(cells.items)
+        refuse_duplicates(map(str, cells.items))  # variables of the joint are named by them
 
         def finish(model: TraitModel, people: People, interrupted: bool) -> FitResult | None:
             self._take((cells.users, cells.items), known, model, people)
@@ -290,7 +274,9 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Take a fitted model and its users."""
         self._users, self._items = Ids(ids[0], "user"), Ids(ids[1], "item")
         self.users_, self.items_, self.levels_ = *ids, model.scale.values
-        self._known, self._model, self._people, self._pmf = known, model, people, None
+        self._known: Any = known  # csr_array (users, items): level numbers plus one
+        self._model, self._people = model, people
+        self._pmf: LowRankPMF | None = None
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add ratings of known or new users, without a refit.
@@ -1005,16 +991,6 @@ def encode_cells(ratings: Ratings, shape: tuple[int, int], scale: RatingLevels) 
         bad = levels == 0
     at = (ratings.user[~bad], ratings.item[~bad])
     return as_cells(sparse.csr_array((levels[~bad] + 1.0, at), shape=shape))
-
-
-def check_names(items: Any) -> None:
-    """Refuse items that are the same as text: variables of the joint are named by it."""
-    names = [str(item) for item in items]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(
-            f"Two items are called {cite(twice)} as text: give them names that differ."
-        )
 
 
 def hold_out(known: Any, users: IntArray, cells: IntArray) -> Any:
