@@ -15,8 +15,7 @@ from rejoint.identifiability.layout import (
     informative_subsets,
 )
 from rejoint.marginals.marginals import Marginals
-from rejoint.marginals.subsets import Subset
-from rejoint.messages import Message, PythonName, join_messages
+from rejoint.messages import join_messages
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import BaseRecords
@@ -32,20 +31,11 @@ MOST_LISTED_TABLES = 20_000
 #: Variables of the largest listed table up to which tables are examined.
 MOST_TABLE_VARIABLES = 12
 
-#: Cells of records up to which their patterns are found: a tenth of a second or two.
+#: Cells of records, observed or not, up to which their patterns are found: some tenths of a second.
 MOST_PATTERN_CELLS = 50_000_000
 
 #: Subsets of variables within the patterns of records up to which these are examined.
 MOST_PATTERN_PARTS = 200_000
-
-#: Cells, observed or not, of sparse records up to which they are made dense.
-MOST_DENSE_CELLS = 10_000_000
-
-#: Multiplications up to which pairs that no record holds together are sought.
-MOST_PAIR_PRODUCTS = 20_000_000_000
-
-#: Records that are counted at once.
-BLOCK_RECORDS = 65536
 
 
 @dataclass(frozen=True)
@@ -79,146 +69,97 @@ def assess_tables(marginals: Marginals, model: int | LowRankPMF) -> Assessment:
         return Assessment()
     open_part, apart = _assess_layout(tables, rank, "tables"), tables.apart_text if few else ""
     # Where almost all models of this rank are open, the zeros of this one may close it.
-    certificate = None
-    if open_part.serious and not isinstance(model, int):
+    if isinstance(model, LowRankPMF) and open_part.serious:
         certificate = certificate_of(model, marginals)
-    if certificate:
-        return Assessment(join_messages([certificate, apart]))
+        open_part = Assessment(certificate) if certificate else open_part
     return Assessment(join_messages([open_part.text, apart]), open_part.serious)
 
 
 def assess_records(records: BaseRecords, rank: int) -> Assessment:
     """Return what records leave undetermined; the variables observed together are the tables."""
-    if isinstance(records, SparseRecords):
-        if len(records) * len(records.domain) > MOST_DENSE_CELLS:
-            return Assessment()
-        records = records.to_records()
-    observed = np.asarray(records.codes >= 0)
-    if observed.all(axis=1).any():
+    if len(records) * len(records.domain) > MOST_PATTERN_CELLS:
+        return Assessment()
+    records = records.to_records() if isinstance(records, SparseRecords) else records
+    patterns = find_patterns(np.asarray(records.codes >= 0))
+    size = patterns.sum(axis=1)
+    if (size == len(records.domain)).any():
         return _assess_complete_records(records.domain, rank)
-    apart = describe_pairs_apart("record", _pairs_apart(records.domain, observed))
-    absent = [records.names[n] for n in np.flatnonzero(~observed.any(axis=0))]
-    if absent:
-        unknown = f"No record holds {show(absent)}: nothing is known about it."
+    together = patterns.astype(np.float32).T @ patterns
+    seen = np.diagonal(together) > 0
+    pairs = np.argwhere(np.triu((together == 0) & np.outer(seen, seen)))
+    names = records.names
+    apart = describe_pairs_apart("record", [(names[i], names[j]) for i, j in pairs])
+    absent = [names[n] for n in np.flatnonzero(~seen)]
+    if absent or rank == 1:
+        unknown = f"No record holds {show(absent)}: nothing is known about it." if absent else ""
         return Assessment(join_messages([apart, unknown]), bool(apart))
-    if rank == 1:
-        return Assessment(apart, bool(apart))
-    open_part, at_most = _assess_patterns(records, observed, rank), ""
-    if open_part.serious:
-        most = int(observed.sum(axis=1).max(initial=0))
-        at_most = f"No record holds more than {plural(most, 'variable')}."
+    most = int(size.max(initial=0))
+    if len(patterns) <= MOST_LISTED_TABLES and (2.0**size).sum() <= MOST_PATTERN_PARTS:
+        subsets = {tuple(np.flatnonzero(row).tolist()) for row in patterns if row.any()}
+        open_part = _assess_layout(
+            TableLayout.from_subsets(records.domain, subsets), rank, "records"
+        )
+    else:
+        # All tables of the largest order leave no more undetermined than those that are there.
+        open_part = _assess_layout(TableLayout(records.domain, most), rank, "records")
+        open_part = open_part if open_part.serious else Assessment()
+    at_most = f"No record holds more than {plural(most, 'variable')}."
+    at_most = at_most if open_part.serious else ""
     return Assessment(
         join_messages([apart, at_most, open_part.text]), open_part.serious or bool(apart)
     )
 
 
+def find_patterns(observed: BoolArray) -> BoolArray:
+    """The different sets of variables that records hold, one in each row."""
+    # Sums of random numbers tell sets apart.
+    marks = np.random.default_rng(0).integers(2**63, size=observed.shape[1], dtype=np.uint64)
+    return observed[np.unique(observed @ marks, return_index=True)[1]]
+
+
 def _assess_layout(tables: TableLayout, rank: int, more: str) -> Assessment:
     """Say what the tables leave undetermined, and what to add: ``more``."""
-    columns = tables.columns(rank)
-    too_few = tables.equations + 1 < columns
+    columns, size = tables.columns(rank), tables.parameters(rank)
     exact = None if columns > MOST_EXACT_COLUMNS else generic_ranks(tables, rank)
-    if exact is None:
-        if not too_few and tables.largest_order > 2:
-            return Assessment()  # nothing is known against it
-    elif exact.free == 0:
+    too_few = tables.equations < size
+    if exact is not None and exact.free == 0:
         return Assessment()
-    if tables.has_joint:
-        return Assessment(
-            f"The joint is in a table, but its classes are not unique: {_reason(tables, rank)}."
-        )
-    if exact is not None and exact.open == 0:
-        return Assessment(
-            f"The joint is locally unique, but its classes are not: {_reason(tables, rank)}."
-        )
-    if tables.largest_order <= 2:
-        directions = exact.open if exact else rank * (rank - 1) // 2
-        return Assessment(
-            Message(
-                "Tables of two variables leave at least {directions} of a rank {rank} joint open: "
-                "many other joints meet them as well; this is one of them. Add {more} of three "
-                "variables ({plan} says which).",
-                directions=plural(directions, "direction"),
-                rank=rank,
-                more=more,
-                plan=PythonName("identifiability.plan"),
-            ),
-            serious=True,
-        )
-    directions_text = f" ({plural(exact.open, 'open direction')})" if exact else ""
-    return Assessment(
-        Message(
-            "These tables do not determine a joint of rank {rank}{directions}: {reason}. Many "
-            "joints meet them equally well; this is one of them. Lower the rank, or add {more} of "
-            "other sets of variables ({plan} says which).",
-            rank=rank,
-            directions=directions_text,
-            reason=_reason(tables, rank),
-            more=more,
-            plan=PythonName("identifiability.plan"),
-        ),
-        serious=True,
-    )
-
-
-def _reason(tables: TableLayout, rank: int) -> str:
-    """Too few equations, or a deficient generic rank."""
-    size = tables.parameters(rank)
-    if tables.equations < size:
-        return (
+    if exact is None and not too_few and tables.largest_order > 2:
+        return Assessment()  # nothing is known against it
+    reason = f"rank {rank} is beyond them, although they have numbers enough"
+    if too_few:
+        reason = (
             f"rank {rank} has {plural(size, 'parameter')}, the tables have "
             f"{plural(tables.equations, 'independent number')}"
         )
-    return f"rank {rank} is beyond them, although they have numbers enough"
+    if tables.has_joint:
+        return Assessment(f"The joint is in a table, but its classes are not unique: {reason}.")
+    if exact is not None and exact.open == 0:
+        return Assessment(f"The joint is locally unique, but its classes are not: {reason}.")
+    plan = "(identifiability.plan says which)"
+    if tables.largest_order <= 2:
+        directions = exact.open if exact else rank * (rank - 1) // 2
+        text = (
+            f"Tables of two variables leave at least {plural(directions, 'direction')} of a rank "
+            f"{rank} joint open: many other joints meet them as well; this is one of them. Add "
+            f"{more} of three variables {plan}."
+        )
+    else:
+        number = f" ({plural(exact.open, 'open direction')})" if exact else ""
+        text = (
+            f"These tables do not determine a joint of rank {rank}{number}: {reason}. Many joints "
+            f"meet them equally well; this is one of them. Lower the rank, or add {more} of other "
+            f"sets of variables {plan}."
+        )
+    return Assessment(text, serious=True)
 
 
 def _assess_complete_records(domain: Domain, rank: int) -> Assessment:
     """Complete records determine the joint, but not more classes than it has numbers for."""
-    cells = prod(domain.shape)
-    size = Layout(domain.shape).parameters(rank)
+    cells, size = prod(domain.shape), Layout(domain.shape).parameters(rank)
     if size <= cells - 1:
         return Assessment()
     return Assessment(
         f"The classes are not unique: {plural(size, 'parameter')}, but the joint has "
         f"{plural(cells, 'cell')}."
     )
-
-
-def _assess_patterns(records: BaseRecords, observed: BoolArray, rank: int) -> Assessment:
-    """Say what the sets of variables that records hold leave undetermined."""
-    subsets = find_patterns(observed)
-    if subsets is not None:
-        tables = TableLayout.from_subsets(records.domain, subsets)
-        return _assess_layout(tables, rank, "records")
-    # All tables of the largest order leave no more undetermined than those that are there.
-    most = int(observed.sum(axis=1).max(initial=0))
-    open_part = _assess_layout(TableLayout(records.domain, most), rank, "records")
-    return open_part if open_part.serious else Assessment()
-
-
-def find_patterns(observed: BoolArray) -> set[Subset] | None:
-    """The sets of variables that records hold; None if there are none or too many."""
-    if observed.size > MOST_PATTERN_CELLS:
-        return None
-    bits = np.packbits(observed, axis=1)
-    packed = np.zeros((len(bits), -(-bits.shape[1] // 8) * 8), dtype=np.uint8)
-    packed[:, : bits.shape[1]] = bits
-    words = packed.view(np.uint64)
-    first = np.unique(words[:, 0] if words.shape[1] == 1 else words, axis=0, return_index=True)[1]
-    rows = observed[first]
-    if len(rows) > MOST_LISTED_TABLES or (2.0 ** rows.sum(axis=1)).sum() > MOST_PATTERN_PARTS:
-        return None
-    return {tuple(np.flatnonzero(row).tolist()) for row in rows if row.any()} or None
-
-
-def _pairs_apart(domain: Domain, observed: BoolArray) -> list[tuple[str, str]]:
-    """Pairs of observed variables that no record holds together; none if that takes minutes."""
-    size = observed.shape[1]
-    if len(observed) * size**2 > MOST_PAIR_PRODUCTS:
-        return []
-    count = np.zeros((size, size))
-    for start in range(0, len(observed), BLOCK_RECORDS):
-        block = observed[start : start + BLOCK_RECORDS].astype(np.float32)
-        count += block.T @ block
-    seen = np.diagonal(count) > 0
-    apart = np.argwhere((count == 0) & np.outer(seen, seen))
-    return [(domain.names[i], domain.names[j]) for i, j in apart if i < j]

@@ -12,7 +12,7 @@ from rejoint.identifiability.jacobian import LocalIdentifiability, alike_classes
 from rejoint.identifiability.layout import Groups, Subsets, TableLayout, read_layout
 from rejoint.identifiability.uniqueness_proof import Proof, find_proof, kruskal_rank
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import Message, PythonOnly, join_messages
+from rejoint.messages import join_messages
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.text import cite, plural, show
 
@@ -40,8 +40,8 @@ class Certificate:
         The lemma that proves this model to be the only one of its rank with these tables.
     other : LowRankPMF or None
         Another model of this rank with the same tables.
-    kruskal : dict of str to (int, int)
-        Bounds on the Kruskal rank of each factor; equal if it is exact.
+    kruskal : dict of str to int
+        Kruskal rank of each factor; a lower bound beyond some thousand sets of classes.
     compound : float or None
         Strength of Lemma 4's condition on the best groups: smallest singular value over the
         largest; 0 if it fails, None if it was not needed or is too large.
@@ -75,7 +75,7 @@ class Certificate:
     rank: int
     proof: Proof | None
     other: LowRankPMF | None
-    kruskal: dict[str, tuple[int, int]]
+    kruskal: dict[str, int]
     compound: float | None
     dead: tuple[int, ...]
     collinear: dict[str, tuple[tuple[int, ...], ...]]
@@ -116,8 +116,8 @@ class Certificate:
         if self.other is not None:
             joint = "the same joint, other classes" if self.same_joint else "another joint"
             return (
-                f"Not unique: another model of rank {self.rank} has the same tables and {joint}"
-                f"{PythonOnly(' (certificate.other)')}."
+                f"Not unique: another model of rank {self.rank} has the same tables and {joint} "
+                "(certificate.other)."
             )
         local = (
             f"It is locally unique (condition number {self.condition:.2g})."
@@ -127,10 +127,7 @@ class Certificate:
         return f"Undecided: none of the lemmas proves this model unique; {self.search}. {local}"
 
     def __str__(self) -> str:
-        ranks = [
-            f"{name} {low if low == high else f'{low}..{high}'}"
-            for name, (low, high) in self.kruskal.items()
-        ]
+        ranks = [f"{name} {rank}" for name, rank in self.kruskal.items()]
         lines = [self.verdict, f"Kruskal ranks of the factors: {', '.join(ranks[:12])}."]
         if self.proof is not None:
             lines.append(self._reducible_text)
@@ -141,17 +138,16 @@ class Certificate:
     @property
     def _collinear_text(self) -> str:
         """Variables that do not tell classes apart."""
-        if not self.collinear:
-            return ""
         parts = []
         for name, groups in list(self.collinear.items())[:6]:
             every = len(groups[0]) == self.rank
             classes = "all" if every else "; ".join(_numbers(group) for group in groups)
             parts.append(f"{name} ({classes})")
-        more = len(self.collinear) - len(parts)
-        tail = f", and {plural(more, 'more variable')}" if more else ""
+        if len(self.collinear) > len(parts):
+            parts.append(f"and {plural(len(self.collinear) - len(parts), 'more variable')}")
         shown = ", ".join(parts)
-        return f"Equal columns (classes that a variable does not distinguish): {shown}{tail}."
+        text = f"Equal columns (classes that a variable does not distinguish): {shown}."
+        return text if parts else ""
 
     @property
     def _reducible_text(self) -> str:
@@ -163,14 +159,8 @@ class Certificate:
             f, g, where = self.alike[0]
             only = f"differ in {cite(where)} only" if where else "are equal"
             parts.append(f"classes {f + 1} and {g + 1} {only}")
-        if not parts:
-            return ""
-        return Message(
-            "Not unique as a model of rank {rank}: {parts}{advice}.",
-            rank=self.rank,
-            parts=", and ".join(parts),
-            advice=PythonOnly("; pmf.reduce()"),
-        )
+        text = f"Not unique as a model of rank {self.rank}: {', and '.join(parts)}; pmf.reduce()."
+        return text if parts else ""
 
 
 def _numbers(positions: Sequence[int]) -> str:
@@ -256,15 +246,9 @@ def _certify(tables: TableLayout, pmf: LowRankPMF, *, search: bool) -> Certifica
 
 def _equal_columns(factor: FloatArray) -> Groups:
     """Groups of classes whose columns are equal."""
-    groups: list[list[int]] = []
-    for f, column in enumerate(factor.T):
-        for group in groups:
-            if np.abs(column - factor[:, group[0]]).max() <= LEAST_WEIGHT:
-                group.append(f)
-                break
-        else:
-            groups.append([f])
-    return tuple(tuple(group) for group in groups if len(group) > 1)
+    near = np.abs(factor[:, :, None] - factor[:, None]).max(axis=0) <= LEAST_WEIGHT
+    groups = {tuple(np.flatnonzero(row).tolist()) for row in near}
+    return tuple(sorted(group for group in groups if len(group) > 1))
 
 
 def certificate_of(pmf: LowRankPMF, tables: Marginals) -> str | None:

@@ -8,7 +8,7 @@ from math import ceil, comb, prod
 
 import numpy as np
 
-from rejoint.arrays import parts_of
+from rejoint.arrays import FloatArray, parts_of
 from rejoint.check import check_positive_int
 from rejoint.domain.domain import Domain
 from rejoint.identifiability.jacobian import LocalIdentifiability, generic_ranks, jacobian
@@ -188,24 +188,35 @@ value ... of the largest); no fewer than 1 can.
     variables = start.domain
     order = check_order(min(3, len(variables)) if order is None else order, len(variables))
     has_given = bool(given) or (given is None and isinstance(levels, Marginals))
-    known = tuple(start.iter_subsets()) if has_given else ()
+    there = tuple(start.iter_subsets()) if has_given else ()
     if slack is not None and not slack >= 0:
         raise ValueError(f"slack must be 0 or a share above, such as 0.5, got {cite(slack)}.")
-    goal = PlanGoal(variables, order, check_positive_int("rank", rank), 0.0, known)
+    goal = PlanGoal(variables, order, check_positive_int("rank", rank), 0.0, there)
     _check_reach(goal)
     rng = np.random.default_rng(random_state)
-    number = None if budget is None else check_positive_int("budget", budget)
+    size = None if budget is None else check_positive_int("budget", budget)
     least = goal.fewest_tables  # without equations to spare
     for share in DEFAULT_SLACKS if slack is None else (float(slack),):
         goal = replace(goal, slack=share)
-        sets = _search(goal, number, rng)
-        if sets:
+        if sets := _search(goal, size, rng):
             break
     else:
-        raise ValueError(_not_found_text(goal, number, least))
-    best = _best_conditioned(goal, sets)
-    planned, before = goal.names(sorted(best)), goal.names(known)
-    return Plan(planned, before, goal.rank, least, goal.test_locally(best))
+        sought = f"that make rank {goal.rank} locally identifiable with {goal.slack:.0%}"
+        if size is None:
+            raise ValueError(
+                f"There are no tables of order {order} {sought} of equations to spare: raise the "
+                "order, or lower slack."
+            )
+        raise ValueError(
+            f"No {plural(size, 'table')} of order {order} were found {sought} of equations to "
+            f"spare (no fewer than {least} can): raise the budget or the order, or lower slack."
+        )
+    # Of the smallest sets, the one of the largest smallest singular value at two random points.
+    fewest = min(map(len, sets))
+    smallest = [subsets for subsets in sets if len(subsets) == fewest]
+    best = smallest[0] if len(smallest) == 1 else max(smallest, key=goal.strength)
+    planned = goal.names(sorted(best))
+    return Plan(planned, goal.names(there), goal.rank, least, goal.test_locally(best))
 
 
 @dataclass(frozen=True)
@@ -228,62 +239,56 @@ class PlanGoal:
     @cached_property
     def given_parts(self) -> set[Subset]:
         """Subsets of variables within the given tables."""
-        known = self.layout([]) if self.given else None
-        return set() if known is None else known.list_parts(*range(1, known.largest_order + 1))
+        return self.layout([]).list_parts() if self.given else set()
 
     def layout(self, subsets: Sequence[Subset]) -> TableLayout:
         """Layout of the given and the planned tables."""
         return TableLayout.from_subsets(self.domain, [*self.given, *subsets])
 
-    def count(self, parts: Iterable[Subset]) -> tuple[int, int, int]:
+    def count(self, parts: Iterable[Subset]) -> FloatArray:
         """Variables in these parts of tables, independent numbers, and those beyond pairs."""
-        shape, singles, numbers, beyond = self.domain.shape, 0, 0, 0
+        shape, counts = self.domain.shape, np.zeros(3)
         for part in parts:
             cells = prod(shape[n] - 1 for n in part)
-            singles += len(part) == 1
-            numbers += cells
-            beyond += cells if len(part) > 2 else 0
-        return singles, numbers, beyond
+            counts += len(part) == 1, cells, cells if len(part) > 2 else 0
+        return counts
+
+    @cached_property
+    def wanted(self) -> FloatArray:
+        """What ``count`` must be at least: pairs alone leave F (F - 1)/2 directions open."""
+        parameters = TableLayout(self.domain, 1).parameters(self.rank)
+        spare = 1 + self.slack
+        directions = self.rank * (self.rank - 1) // 2
+        return np.array([len(self.domain), spare * parameters, spare * directions])
 
     def shortage(self, subsets: Sequence[Subset]) -> float:
         """Variables and equations that are missing; 0 if there are enough."""
         parts = self.given_parts.union(*map(parts_of, subsets))
-        return sum(max(need, 0.0) for need in self._needs(*self.count(parts)))
-
-    def _needs(self, covered: int, numbers: int, beyond: int) -> tuple[float, float, float]:
-        """Variables, equations, and equations beyond pairs that are missing, or to spare."""
-        needed = 1 + self.slack
-        parameters = TableLayout(self.domain, 1).parameters(self.rank)
-        directions = self.rank * (self.rank - 1) // 2  # that tables of pairs leave open
-        missing = float(len(self.domain) - covered)
-        return missing, needed * parameters - numbers, needed * directions - beyond
+        return float(np.maximum(self.wanted - self.count(parts), 0.0).sum())
 
     @cached_property
     def fewest_tables(self) -> int:
         """Fewest tables that can suffice: by variables to cover and by equations."""
         free = sorted((size - 1 for size in self.domain.shape), reverse=True)
-        pairs = sum(a * b for a, b in combinations(free, 2))
-        own = [prod(part) for part in parts_of(free[: self.order])]
-        singles, own_pairs = self.order, comb(self.order, 2)
-        pair_gain, gain = (sum(own[singles : singles + own_pairs]), sum(own[singles + own_pairs :]))
+        own = [(len(part), prod(part)) for part in parts_of(free[: self.order])]
+        gain = sum(cells for size, cells in own if size > 2)
+        pair_gain = sum(cells for size, cells in own if size == 2)
         covered, numbers, beyond = self.count(self.given_parts)
-        all_pairs = sum(free) + pairs + beyond
-        missing, equations, directions = self._needs(covered, max(numbers, sum(free)), beyond)
-        limits = [
-            (missing, self.order),
-            (equations, pair_gain + gain),
-            (self._needs(0, all_pairs, 0)[1], gain),  # where all pairs are in tables
-            (directions, gain),
+        all_pairs = sum(free) + sum(a * b for a, b in combinations(free, 2)) + beyond
+        least: list[float] = [
+            (self.wanted[0] - covered) / self.order,
+            (self.wanted[1] - max(numbers, sum(free))) / max(pair_gain + gain, 1),
+            (self.wanted[1] - all_pairs) / max(gain, 1),  # where all pairs are in tables
+            (self.wanted[2] - beyond) / max(gain, 1),
         ]
-        return max(0 if self.given else 1, *(ceil(need / max(most, 1)) for need, most in limits))
+        return max(0 if self.given else 1, *(ceil(number) for number in least))
 
     def cost(self, subsets: Sequence[Subset]) -> tuple[float, int]:
         """Equations that are missing; and then free directions. Zeros if the goal is met."""
         short = self.shortage(subsets)
         if short > 0 or not (subsets or self.given):
             return max(short, 1.0), 0
-        tables = self.layout(subsets)
-        exact = generic_ranks(tables, self.rank)
+        exact = generic_ranks(self.layout(subsets), self.rank)
         if exact is not None:
             return 0.0, exact.free
         return 0.0, 0 if self.test_locally(subsets).parameters else 1
@@ -292,16 +297,14 @@ class PlanGoal:
         """Whether there are enough equations, and the rank is locally identifiable."""
         return self.cost(subsets) == (0.0, 0)
 
-    def test_locally(
-        self, subsets: Sequence[Subset], random_state: int = 0
-    ) -> LocalIdentifiability:
+    def test_locally(self, subsets: Sequence[Subset], seed: int = 0) -> LocalIdentifiability:
         """Run the Jacobian test on the given and the planned tables."""
-        return jacobian(
-            subsets=self.names([*self.given, *subsets]),
-            domain=self.domain,
-            rank=self.rank,
-            random_state=random_state,
-        )
+        names = self.names([*self.given, *subsets])
+        return jacobian(subsets=names, domain=self.domain, rank=self.rank, random_state=seed)
+
+    def strength(self, subsets: Sequence[Subset]) -> float:
+        """Product of the smallest singular values at two random points."""
+        return float(np.prod([self.test_locally(subsets, seed).smallest for seed in (1, 2)]))
 
     def names(self, subsets: Sequence[Subset]) -> tuple[tuple[str, ...], ...]:
         """Names of the variables of each subset."""
@@ -328,16 +331,28 @@ def _search(goal: PlanGoal, budget: int | None, rng: np.random.Generator) -> lis
 
 def _find_sets(goal: PlanGoal, size: int, rng: np.random.Generator) -> list[list[Subset]]:
     """Sets of tables of one size that meet the goal, by swaps from random covers."""
+    variables = len(goal.domain)
     columns = TableLayout(goal.domain, 1).columns(goal.rank)
     tests = int(np.clip(MOST_WORK / columns**2.5, 2, MOST_TESTS))
     sets: list[list[Subset]] = []
+
+    def draw() -> Subset:
+        return tuple(sorted(rng.permutation(variables)[: goal.order].tolist()))
+
     for _ in range(MOST_CANDIDATES if tests >= MOST_CANDIDATES else 2):
-        subsets = _draw_tables(goal, size, rng)
+        if not goal.given and size * goal.order >= variables:
+            subsets = list(random_cover(variables, goal.order, size, rng))
+        else:
+            allowed = comb(variables, goal.order) - sum(len(s) == goal.order for s in {*goal.given})
+            drawn: set[Subset] = set()
+            while len(drawn) < min(size, allowed):
+                drawn = (drawn | {draw()}) - {*goal.given}
+            subsets = sorted(drawn)
         cost, swaps = goal.cost(subsets), 0
         while cost > (0.0, 0) and swaps < MOST_SWAPS and tests > 0:
             changed = list(subsets)
-            changed[int(rng.integers(size))] = _draw_table(goal, rng)
-            if len({*changed}) == size and not {*changed} & {*goal.given}:
+            changed[int(rng.integers(len(subsets)))] = draw()
+            if len({*changed}) == len(subsets) and not {*changed} & {*goal.given}:
                 reached = goal.cost(changed)
                 tests -= not reached[0]
                 if reached <= cost:
@@ -348,58 +363,13 @@ def _find_sets(goal: PlanGoal, size: int, rng: np.random.Generator) -> list[list
     return sets
 
 
-def _draw_table(goal: PlanGoal, rng: np.random.Generator) -> Subset:
-    return tuple(sorted(rng.permutation(len(goal.domain))[: goal.order].tolist()))
-
-
-def _draw_tables(goal: PlanGoal, size: int, rng: np.random.Generator) -> list[Subset]:
-    """Different random tables, which hold every variable if that is possible."""
-    every = len(goal.domain)
-    if not goal.given and size * goal.order >= every:
-        return list(random_cover(every, goal.order, size, rng))
-    tables: set[Subset] = set()
-    allowed = comb(every, goal.order) - sum(len(s) == goal.order for s in {*goal.given})
-    while len(tables) < min(size, allowed):
-        tables.add(_draw_table(goal, rng))
-        tables.difference_update(goal.given)
-    return sorted(tables)
-
-
 def _drop_spare_tables(goal: PlanGoal, subsets: list[Subset]) -> list[Subset]:
     """Drop tables without which the goal is still met; large sets stay as they are."""
-    if len(subsets) > MOST_PRUNED_TABLES:
-        return subsets
-    for subset in list(subsets):
+    for subset in list(subsets) if len(subsets) <= MOST_PRUNED_TABLES else ():
         fewer = [s for s in subsets if s != subset]
         if (fewer or goal.given) and goal.is_met(fewer):
             subsets = fewer
     return subsets
-
-
-def _best_conditioned(goal: PlanGoal, sets: list[list[Subset]]) -> list[Subset]:
-    """Of the smallest sets, the one with the largest smallest singular value at two points."""
-    fewest = min(map(len, sets))
-    candidates = [subsets for subsets in sets if len(subsets) == fewest]
-    if len(candidates) == 1:
-        return candidates[0]
-
-    def strength(subsets: list[Subset]) -> float:
-        return float(np.prod([goal.test_locally(subsets, seed).smallest for seed in (1, 2)]))
-
-    return max(candidates, key=strength)
-
-
-def _not_found_text(goal: PlanGoal, budget: int | None, least: int) -> str:
-    sought = f"that make rank {goal.rank} locally identifiable with {goal.slack:.0%} of equations"
-    if budget is None:
-        return (
-            f"There are no tables of order {goal.order} {sought} to spare: raise the order, or "
-            "lower slack."
-        )
-    return (
-        f"No {plural(budget, 'table')} of order {goal.order} were found {sought} to spare (no "
-        f"fewer than {least} can): raise the budget or the order, or lower slack."
-    )
 
 
 def _check_reach(goal: PlanGoal) -> None:

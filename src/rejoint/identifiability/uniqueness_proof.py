@@ -93,7 +93,7 @@ def find_proof(tables: TableLayout, model: Model) -> tuple[Proof | None, float |
         shown = groups if len(groups) == 3 else _merge_largest(tables, groups)
         ranks = [column_rank(side) for side in sides]
         if sum(ranks) >= 2 * model.rank + 2:  # otherwise Kruskal ranks are too small, too
-            own = [kruskal_rank(side)[0] for side in sides]
+            own = [kruskal_rank(side) for side in sides]
             if sum(own) >= 2 * model.rank + 2:
                 numbers = f"Kruskal ranks {' + '.join(map(str, own))} >= {2 * model.rank + 2}"
                 return Proof("Lemma 1 (Kruskal)", tables.group_names(shown), numbers), best
@@ -295,41 +295,18 @@ def column_rank(matrix: FloatArray) -> int:
     return int((values > DEPENDENT).sum())
 
 
-def kruskal_rank(matrix: FloatArray) -> tuple[int, int]:
-    """Bounds on the largest ``k`` such that any ``k`` columns are independent; equal if exact.
-
-    All sets of columns are tested while they are few; beyond, random sets are, which bounds it
-    from above.
-    """
-    columns = unit_columns(matrix)
-    size, rank = columns.shape[1], column_rank(matrix)
-    if rank == size:
-        return size, size
-    tested = 0
-    for k in range(1, rank + 1):
+def kruskal_rank(matrix: FloatArray) -> int:
+    """Largest ``k`` such that any ``k`` columns are independent; a lower bound for many columns."""
+    # As long, and with no more rows than columns.
+    columns = np.asarray(np.linalg.qr(unit_columns(matrix), mode="r"))
+    size, rank, tested = columns.shape[1], column_rank(matrix), 0
+    for k in range(1, rank + 1 if rank < size else 0):
         tested += comb(size, k)
         if tested > MOST_COLUMN_SETS:
-            return k - 1, _upper_bound(columns, k, rank)
-        if _any_dependent(columns, list(combinations(range(size), k))):
-            return k - 1, k - 1
-    return rank, rank
-
-
-def _any_dependent(columns: FloatArray, sets: list[tuple[int, ...]]) -> bool:
-    """Whether one of these sets of columns is dependent."""
-    for start in range(0, len(sets), 4096):
-        chosen = columns[:, sets[start : start + 4096]].transpose(1, 0, 2)
-        if (np.linalg.svd(chosen, compute_uv=False)[:, -1] <= DEPENDENT).any():
-            return True
-    return False
-
-
-def _upper_bound(columns: FloatArray, least: int, rank: int) -> int:
-    """Smallest size at which a random set is dependent, less one; the rank if none is."""
-    rng = np.random.default_rng(0)
-    for k in range(least, rank + 1):
-        drawn = [tuple(rng.permutation(columns.shape[1])[:k]) for _ in range(200)]
-        if _any_dependent(columns, drawn):
+            return k - 1
+        sets = np.array(list(combinations(range(size), k)))
+        values = np.linalg.svd(columns[:, sets].transpose(1, 0, 2), compute_uv=False)
+        if (values[:, -1] <= DEPENDENT).any():
             return k - 1
     return rank
 
