@@ -40,7 +40,7 @@ BUDGETS = {
     "cli": (1_900, 2_760),
     "estimation rank": (2_700, 3_471),
     "pmf model queries": (3_200, 4_191),
-    "identifiability": (1_400, 2_531),
+    "identifiability": (1_400, 2_433),
     "estimators": (3_700, 4_523),
     "kernels solver io": (2_000, 2_844),
     "": (2_600, 3_282),
