@@ -139,7 +139,7 @@ def test_features_of_levels_are_those_of_rows():
     features = FeatureMap.of(domain, np.array([0]), codes, values, np.ones(18))
     columns = features.encode(codes, values)
     one_hot = np.hstack([np.eye(3)[codes[:, 0]], np.eye(3)[codes[:, 1]]])
-    np.testing.assert_allclose(one_hot @ features.worth, columns)
+    np.testing.assert_allclose(one_hot @ features.level_values, columns)
     assert columns[:, 0].mean() == pytest.approx(0.0)
     assert columns[:, 0].std() == pytest.approx(1.0)
 

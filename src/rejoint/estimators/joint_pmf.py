@@ -443,13 +443,13 @@ def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     triples = count_filled(records, 3)
     subtables = Subtables(make_problem(triples, "equal"))
     most = max(subtables.largest_rank(pairs=pairs) for pairs in (False, True))
-    known = f"determine {plural(most, 'class', 'classes')}"
+    determined = f"determine {plural(most, 'class', 'classes')}"
     if rank <= most:
-        return 3, f"Tables of three variables: they {known}."
+        return 3, f"Tables of three variables: they {determined}."
     filled = float(np.mean(triples.totals) / np.prod(shape[-4:]))
     order, what = (4, "Tables of four") if filled >= RECORDS_PER_CELL else (3, "Tables of three")
     return order, (
-        f"{what} variables: those of three are only known to {known}, and those of four have "
+        f"{what} variables: those of three are only known to {determined}, and those of four have "
         f"{filled:.2g} records per cell."
     )
 

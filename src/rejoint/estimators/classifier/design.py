@@ -41,15 +41,15 @@ class Coarsening:
         parts = Layout(tuple(map(len, features))).split(center)
         places = []
         for variable, shares in zip(features, parts, strict=True):
-            found = np.arange(len(variable))
+            place = np.arange(len(variable))
             if variable.scale > bins:
                 own = shares[: variable.scale]
                 middles = np.cumsum(own) - own / 2
                 if variable.empty is not None:
                     middles /= own.sum()
                 ordered = np.unique(np.floor(bins * middles + shift), return_inverse=True)[1]
-                found = np.append(ordered, ordered[-1:] + 1)[: len(variable)]
-            places.append(found)
+                place = np.append(ordered, ordered[-1:] + 1)[: len(variable)]
+            places.append(place)
         return cls(tuple(places), center)
 
     @cached_property
@@ -70,10 +70,10 @@ class Coarsening:
 
     def apply(self, codes: Codes) -> Codes:
         """Return codes of bins."""
-        found = np.empty(codes.shape, dtype=code_dtype(max(self.layout.levels)))
+        bins = np.empty(codes.shape, dtype=code_dtype(max(self.layout.levels)))
         for n, place in enumerate(self.places):
-            found[:, n] = np.append(place, -1)[codes[:, n]]
-        return found
+            bins[:, n] = np.append(place, -1)[codes[:, n]]
+        return bins
 
     def refine(self, factors: FloatArray) -> FloatArray:
         """Spread probabilities of bins over their levels, by the shares of these."""
@@ -148,28 +148,28 @@ class Design:
     def scores(self, parameters: FloatArray) -> FloatArray:
         """Scores of the levels, (L, F), from parameters (L + D, F)."""
         size = self.layout.size
-        found = parameters[:size].copy()
+        scores = parameters[:size].copy()
         for rows, root in self.roots:
-            found[rows] = root @ found[rows]
-        found -= self.layout.expand(self.layout.sums(self.shares[:, None] * found))
+            scores[rows] = root @ scores[rows]
+        scores -= self.layout.expand(self.layout.sums(self.shares[:, None] * scores))
         if len(self.rotation):
             slopes = self.rotation @ parameters[size:]
-            found += self.values[:, None] * slopes[self.places]
-        return found
+            scores += self.values[:, None] * slopes[self.places]
+        return scores
 
     def pull_back(self, slope: FloatArray) -> FloatArray:
         """The slope in the parameters, (L + D, F), from that in the scores (L, F)."""
-        found = np.empty((self.size, slope.shape[1]))
+        gradient = np.empty((self.size, slope.shape[1]))
         size = self.layout.size
         sums = self.layout.expand(self.layout.sums(slope))
-        levels = found[:size]
+        levels = gradient[:size]
         levels[:] = slope - self.shares[:, None] * sums
         for rows, root in self.roots:
             levels[rows] = root.T @ levels[rows]
         if len(self.rotation):
             sums = self.layout.sums(self.values[:, None] * slope)
-            found[size:] = self.rotation.T @ sums[self.numbers]
-        return found
+            gradient[size:] = self.rotation.T @ sums[self.numbers]
+        return gradient
 
 
 def smooth_root(levels: int, policy: ClassifierPolicy) -> FloatArray:

@@ -260,24 +260,21 @@ def split_targets(X: Any, y: Any, targets: Sequence[str] | None = None) -> tuple
     wanted = [y] if isinstance(y, str) else y
     if not isinstance(wanted, list | tuple) or not len(wanted) or not isinstance(wanted[0], str):
         return X, y
-    names = X.names if isinstance(X, Records) else take_apart(X).names
-    rows = len(X) if isinstance(X, Records) else take_apart(X).rows
+    frame = None if isinstance(X, Records) else take_apart(X)
+    names, rows = (X.names, len(X)) if frame is None else (frame.names, frame.rows)
     if not isinstance(y, str) and (names is None or len(wanted) == rows):
         return X, y  # labels, not names
     for name in wanted:
         if names is None or name not in names:
-            others = f", and it has {plural(len(wanted), 'text')} for {plural(rows, 'row')}"
             columns = "have no names" if names is None else f"are {show(names)}"
             raise ValueError(
-                f"y names a column {cite(name)}, which X does not have"
-                f"{'' if isinstance(y, str) else others}: the columns of X {columns}."
-                f"{nearest(name, names or ())}"
+                f"y names a column {cite(name)}, which X does not have, and it has "
+                f"{plural(len(wanted), 'text')} for {plural(rows, 'row')}: the columns of X "
+                f"{columns}.{nearest(name, names or ())}"
             )
     if targets is not None and sorted(wanted) != sorted(targets):
         raise ValueError(
             f"y names {show(wanted)}, but the model was fitted to predict {show(targets)}."
         )
-    table = (
-        X if isinstance(X, Records) else dict(zip(names or (), take_apart(X).columns, strict=True))
-    )
+    table = X if frame is None else dict(zip(names or (), frame.columns, strict=True))
     return drop_columns(X, wanted), {name: table[name] for name in wanted}

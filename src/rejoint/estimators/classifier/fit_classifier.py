@@ -77,11 +77,9 @@ def fit_classifier(
         rank = check_positive_int("rank", rank)
     if solver == "auto":
         if smooth != "auto" and smooth is not True:
-            ordered = next((v.name for v in records.domain if v.kind != "nominal"), "x")
             raise ValueError(
                 f"smooth={cite(smooth)}: the effects of all ordered columns are smooth. Use "
-                f"solver='bayes', or kinds={{{cite(ordered)}: 'nominal'}} for a column whose order "
-                "means nothing."
+                "solver='bayes', or kinds={...: 'nominal'} for a column whose order means nothing."
             )
         data = InMemory.of(records, threads=1)
         if rank != "auto":
@@ -205,10 +203,10 @@ class ClassifierFit:
         for k, held in enumerate(deal_folds(sample, self.patterns, count, self.rng).T):
             shift = (k - (count - 1) / 2) / count
             joined = Coarsening.of(self.features, center, policy.count_bins(data.total), shift)
-            mine = joined.apply(codes)
-            design = Design.of(self.features, joined, mine, data.weight, policy)
+            bins = joined.apply(codes)
+            design = Design.of(self.features, joined, bins, data.weight, policy)
             every = LabelLikelihood(
-                design, mine, data.weight, self.patterns, self.profiles, threads
+                design, bins, data.weight, self.patterns, self.profiles, threads
             )
             judged = every.reweight(held)
             holes = (remove_values(judged.codes, *share, self.rng) for share in removed)
@@ -412,12 +410,12 @@ class ClassifierFit:
         weight, words, weights = self.held_weight(), [], []
         for kind in self.kinds:
             shares = np.stack([self.probabilities(part, kind) for part in parts])
-            mine = best_weights(shares, weight, self.policy)
+            weights_of_parts = best_weights(shares, weight, self.policy)
             if rules and kind == COMPLETE:
-                mine = np.array([float(part.name == RULES) for part in parts])
-            weights.append(mine)
+                weights_of_parts = np.array([float(part.name == RULES) for part in parts])
+            weights.append(weights_of_parts)
             losses = -np.log(shares) @ weight / weight.sum()
-            terms = zip(mine, parts, losses, strict=True)
+            terms = zip(weights_of_parts, parts, losses, strict=True)
             text = "; ".join(f"{w:.2f} {part.name} ({loss:.4g})" for w, part, loss in terms if w)
             limit = self.policy.missing_limits[kind - 1]
             words.append(

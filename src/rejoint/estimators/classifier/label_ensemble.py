@@ -94,13 +94,13 @@ class LabelEnsemble:
         codes, kinds = np.ascontiguousarray(codes), self._kinds(codes)
         first = len(self.features)
         for member, weight in zip(self.members, self.weights.T, strict=True):
-            mine, labels = weight[kinds, None], member.factors[first:]
-            if not mine.any():
+            member_weight, labels = weight[kinds, None], member.factors[first:]
+            if not member_weight.any():
                 continue
             ones = np.ones(member.rank)
             tables = [khatri_rao([labels[t] for t in group], ones) for group in groups]
             for rows, _, posterior in posteriors(member.weights, member.factors[:first], codes):
-                posterior *= mine[rows]
+                posterior *= member_weight[rows]
                 for sums, table in zip(total, tables, strict=True):
                     sums[rows] += posterior @ table.T
         return [np.minimum(sums, 1.0, out=sums) for sums in total]  # not above one by rounding

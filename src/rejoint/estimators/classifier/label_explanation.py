@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.arrays import Codes, FloatArray
 
 #: Features that are there up to which all orders count, and where orders begin beyond.
 ALL_ORDERS, BEGINNINGS = 8, 16
@@ -67,33 +67,6 @@ class LabelExplanation:
         return "\n".join([head, *lines])
 
 
-def contribute(
-    row: Codes, label: int, shares: Callable[[Codes], FloatArray]
-) -> tuple[FloatArray, float, float]:
-    """Return what each feature contributes to the log-odds of a label, these, and the baseline.
-
-    Parameters
-    ----------
-    row : array (features,)
-        Levels, -1 where one is missing. A missing feature contributes nothing.
-    label : int
-        Place of the label.
-    shares : callable
-        Probabilities of the labels, (rows, labels), for rows of levels.
-    """
-    there = np.flatnonzero(row >= 0)
-    few = len(there) <= ALL_ORDERS
-    known, weight = all_subsets(len(there)) if few else some_orders(len(there))
-    rows = np.full((len(known), len(row)), -1, dtype=row.dtype)
-    rows[:, there] = np.where(known, row[there], -1)
-    labels = shares(rows)
-    others = labels.sum(axis=1) - labels[:, label]
-    log_odds = np.log(np.maximum(labels[:, label], LEAST_ODDS) / np.maximum(others, LEAST_ODDS))
-    parts = np.zeros(len(row))
-    parts[there] = weight @ log_odds
-    return parts, float(log_odds[-1]), float(log_odds[0])
-
-
 def all_subsets(features: int) -> tuple[NDArray[np.bool_], FloatArray]:
     """Which features are known in each subset, and the weight of each in each contribution."""
     known = (np.arange(2**features)[:, None] >> np.arange(features)) & 1 > 0
@@ -117,15 +90,35 @@ def some_orders(features: int) -> tuple[NDArray[np.bool_], FloatArray]:
 def explain_row(
     row: Codes, label: int, shares: Callable[[Codes], FloatArray], features: Any, target: Any
 ) -> LabelExplanation:
-    """Explain one label of a target; ``features`` and ``target`` are variables."""
-    parts, log_odds, baseline = contribute(row, label, shares)
-    order: IntArray = np.argsort(-np.abs(parts), kind="stable")
+    """Explain one label of a target.
+
+    Parameters
+    ----------
+    row : array (features,)
+        Levels, -1 where one is missing. A missing feature contributes nothing.
+    label : int
+        Place of the label.
+    shares : callable
+        Probabilities of the labels, (rows, labels), for rows of levels.
+    features, target
+        The variables.
+    """
+    there = np.flatnonzero(row >= 0)
+    few = len(there) <= ALL_ORDERS
+    known, weight = all_subsets(len(there)) if few else some_orders(len(there))
+    rows = np.full((len(known), len(row)), -1, dtype=row.dtype)
+    rows[:, there] = np.where(known, row[there], -1)
+    labels = shares(rows)
+    others = labels.sum(axis=1) - labels[:, label]
+    log_odds = np.log(np.maximum(labels[:, label], LEAST_ODDS) / np.maximum(others, LEAST_ODDS))
+    parts = weight @ log_odds
+    order = np.argsort(-np.abs(parts), kind="stable")
     contributions = tuple(
-        Contribution(features[n].name, features[n].levels[row[n]], float(parts[n]))
-        for n in order
-        if row[n] >= 0
+        Contribution(features[n].name, features[n].levels[row[n]], float(part))
+        for n, part in zip(there[order], parts[order], strict=True)
     )
-    probability = float(1.0 / (1.0 + np.exp(-log_odds)))
+    baseline, end = float(log_odds[0]), float(log_odds[-1])
+    probability = float(1.0 / (1.0 + np.exp(-end)))
     return LabelExplanation(
-        target.name, target.levels[label], probability, log_odds, baseline, contributions
+        target.name, target.levels[label], probability, end, baseline, contributions
     )

@@ -61,10 +61,10 @@ class Profiles:
     @cached_property
     def likelihood(self) -> FloatArray:
         """Probability of each pattern in each profile, (G, K)."""
-        found = np.ones((len(self.patterns), len(self)))
+        likelihood = np.ones((len(self.patterns), len(self)))
         for table, codes in zip(self.tables, self.patterns.T, strict=True):
-            found *= np.vstack([table, np.ones(len(self))])[codes]
-        return found
+            likelihood *= np.vstack([table, np.ones(len(self))])[codes]
+        return likelihood
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,17 +119,17 @@ class LabelLikelihood:
         starts = np.flatnonzero(np.diff(self.patterns, prepend=-1))
         for start, stop in pairwise([*starts, len(self.codes)]):
             share = self.profiles.likelihood[self.patterns[start], owners]
-            mine = np.flatnonzero(share)  # other classes contradict these labels
-            found = kernels.class_pass(
+            classes = np.flatnonzero(share)  # other classes contradict these labels
+            sums = kernels.class_pass(
                 self.codes[start:stop],
                 self.weight[start:stop],
-                model.weights[mine] * share[mine],
-                np.ascontiguousarray(model.factors[:, mine]),
+                model.weights[classes] * share[classes],
+                np.ascontiguousarray(model.factors[:, classes]),
                 model.layout.levels,
                 self.threads,
             )
-            value += found[0]
-            counts[:, mine] += np.vstack(found[1:])
+            value += sums[0]
+            counts[:, classes] += np.vstack(sums[1:])
         return value, counts
 
     def expect_blind(self, model: Model) -> tuple[float, FloatArray]:
@@ -171,27 +171,27 @@ class Form:
 
     def combine(self, parameters: FloatArray) -> FloatArray:
         """Parameters of each class on the scale of scores, bias excluded, (P, F)."""
-        found = self.scale * parameters[:-1, self.first :]
+        combined = self.scale * parameters[:-1, self.first :]
         if self.common:
-            parts = found.reshape(len(found), self.first, -1)  # profiles have as many classes
+            parts = combined.reshape(len(combined), self.first, -1)  # profiles have as many classes
             parts += self.common * parameters[:-1, : self.first, None]
-        return found
+        return combined
 
     def take_apart(self, slope: FloatArray, bias: FloatArray) -> FloatArray:
         """The slope in the parameters, from that in what they combine to and in the bias."""
-        found = np.zeros((len(slope) + 1, self.first + len(self.owners)))
-        found[:-1, self.first :] = self.scale * slope
+        gradient = np.zeros((len(slope) + 1, self.first + len(self.owners)))
+        gradient[:-1, self.first :] = self.scale * slope
         if self.common:
             parts = slope.reshape(len(slope), self.first, -1)
-            found[:-1, : self.first] = self.common * parts.sum(axis=2)
-        found[-1, self.first :] = bias
-        return found
+            gradient[:-1, : self.first] = self.common * parts.sum(axis=2)
+        gradient[-1, self.first :] = bias
+        return gradient
 
     def rescale(self, parameters: FloatArray, scale: float) -> FloatArray:
         """Parameters of the same model under another scale of what each class has of its own."""
-        found = parameters.copy()
-        found[:-1, self.first :] *= self.scale / scale
-        return found
+        rescaled = parameters.copy()
+        rescaled[:-1, self.first :] *= self.scale / scale
+        return rescaled
 
 
 def make_model(design: Design, form: Form, parameters: FloatArray) -> Model:
@@ -217,11 +217,11 @@ def objective(
     """Return what is minimized, and its slope in the parameters."""
     design, layout = data.design, data.design.layout
     model = make_model(design, form, parameters)
-    seen, found = data.expect_known(model, form.owners)
-    hidden, blind = data.expect_blind(model)
+    likelihood, counts = data.expect_known(model, form.owners)
+    evidence, evidence_counts = data.expect_blind(model)
     both = form.conditional + form.joint
-    value = form.conditional * hidden - both * seen
-    error = form.conditional * blind - both * found
+    value = form.conditional * evidence - both * likelihood
+    error = form.conditional * evidence_counts - both * counts
     sums = layout.sums(error[1:])
     bias = error[0]
     if form.joint == 0.0:
@@ -282,10 +282,10 @@ def make_profiles(
     if len(sizes) == 1:
         return Profiles((np.eye(sizes[0]),), patterns), which
     mass = np.bincount(which, weight, len(patterns)).astype(np.float64)
-    whole = np.flatnonzero((patterns >= 0).all(axis=1))
-    if not len(whole):  # no record has all its labels
-        whole = np.array([int(mass.argmax())])
-    frequent = np.maximum(patterns[whole[np.argsort(-mass[whole], kind="stable")][:most]], 0)
+    complete = np.flatnonzero((patterns >= 0).all(axis=1))
+    if not len(complete):  # no record has all its labels
+        complete = np.array([int(mass.argmax())])
+    frequent = np.maximum(patterns[complete[np.argsort(-mass[complete], kind="stable")][:most]], 0)
     tables = tuple(np.eye(size)[:, codes] for size, codes in zip(sizes, frequent.T, strict=True))
     profiles = Profiles(tables, patterns)
     if not profiles.likelihood.any(axis=1).all():

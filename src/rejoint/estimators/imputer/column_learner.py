@@ -278,8 +278,8 @@ class LevelPool:
             off = powers - even.powers
             return float(-weight @ np.log(chance) + 0.5 * PRIOR_WEIGHT * (off @ off))
 
-        found = minimize(loss, even.powers, bounds=[(0.0, 2.0)] * len(parts))
-        return replace(even, powers=np.asarray(found.x))
+        end = minimize(loss, even.powers, bounds=[(0.0, 2.0)] * len(parts))
+        return replace(even, powers=np.asarray(end.x))
 
     def mix(self, parts: list[FloatArray]) -> FloatArray:
         """Return one distribution, (rows, levels)."""

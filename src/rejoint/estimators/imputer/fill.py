@@ -166,11 +166,11 @@ def labels_of(
         return np.asarray(label_array(variable.levels)[codes])
     values: FloatArray = variable.numeric[codes]
     for k, within in enumerate(variable.contents or ()):
-        mine = np.flatnonzero(codes == k)
+        cells = np.flatnonzero(codes == k)
         seen, mass = np.array(within).T
         ends = np.cumsum(mass) / mass.sum()
-        height = np.full(len(mine), 0.5) if rng is None else rng.random(len(mine))
-        values[mine] = seen[np.minimum(np.searchsorted(ends, height), len(seen) - 1)]
+        height = np.full(len(cells), 0.5) if rng is None else rng.random(len(cells))
+        values[cells] = seen[np.minimum(np.searchsorted(ends, height), len(seen) - 1)]
     return values
 
 

@@ -86,8 +86,8 @@ Method = Literal["expect", "mode", "draw"]
 def _interrupt(result: FitResult) -> FitResult:
     """The joint, which answers where Ctrl-C came before the models of the cells."""
     starts = tuple(replace(run, stop=Stop.INTERRUPTED) for run in result.starts)
-    said = "Interrupted before the columns had models of their own: the joint fills in."
-    return replace(result, starts=starts, stop=f"{result.stop} {said}")
+    text = "Interrupted before the columns had models of their own: the joint fills in."
+    return replace(result, starts=starts, stop=f"{result.stop} {text}")
 
 
 @dataclass(eq=False, repr=False)
@@ -399,10 +399,10 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         check_is_fitted(self, "n_features_in_")
         names = _check_feature_names_in(self, input_features)
         dropped = () if self.keep_empty_features else self._empty
-        found = [name for n, name in enumerate(names) if n not in dropped]
+        columns = [name for n, name in enumerate(names) if n not in dropped]
         if self.add_indicator:
-            found += [f"missingindicator_{names[n]}" for n in self.indicator_features_]
-        return np.array(found, dtype=object)
+            columns += [f"missingindicator_{names[n]}" for n in self.indicator_features_]
+        return np.array(columns, dtype=object)
 
     def ask(self, text: str | Query, **options: Any) -> Answer:
         """Answer a question in the query language, as ``pmf_`` does.

@@ -110,20 +110,20 @@ def pool(
     """
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {cite(level)}.")
-    names, found = _read("estimates", estimates)
+    names, values = _read("estimates", estimates)
     named, within = _read("variances", variances)
-    if names != named or found.shape != within.shape:
+    if names != named or values.shape != within.shape:
         raise ValueError(
-            f"There must be one variance for each estimate; got estimates of shape {found.shape} "
+            f"There must be one variance for each estimate; got estimates of shape {values.shape} "
             f"and variances of shape {within.shape}" + (f", {names} and {named}." if names else ".")
         )
-    if len(found) < 2:
+    if len(values) < 2:
         raise ValueError("pool needs estimates from two tables or more: impute(X, n_draws=20).")
-    if not (np.isfinite(found).all() and np.isfinite(within).all() and (within >= 0).all()):
+    if not (np.isfinite(values).all() and np.isfinite(within).all() and (within >= 0).all()):
         raise ValueError("Estimates must be finite, and variances finite and not negative.")
-    count = len(found)
-    estimate, inside = found.mean(axis=0), within.mean(axis=0)
-    between = (1.0 + 1.0 / count) * found.var(axis=0, ddof=1)
+    count = len(values)
+    estimate, inside = values.mean(axis=0), within.mean(axis=0)
+    between = (1.0 + 1.0 / count) * values.var(axis=0, ddof=1)
     total = inside + between
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(total > 0, between / total, 0.0)
@@ -142,7 +142,7 @@ def pool(
         "df": own,
         "missing_information": missing,
     }
-    if found.ndim == 1:
+    if values.ndim == 1:
         parts = {key: float(value) for key, value in parts.items()}
     return PooledEstimate(**parts, level=level, names=names)
 

@@ -120,17 +120,16 @@ class FeatureMap:
         return np.asarray(np.where(self.levels < 0, numbers, indicators))
 
     @cached_property
-    def worth(self) -> FloatArray:
+    def level_values(self) -> FloatArray:
         """What each level of the variables is in each column, (L, columns)."""
         layout = Layout(self.domain.shape)
-        worth = np.zeros((layout.size, len(self.variables)))
-        for column, (n, level) in enumerate(zip(self.variables, self.levels, strict=True)):
-            if level >= 0:
-                worth[layout.offsets[n] + level, column] = 1.0
-            else:
-                numbers = self.domain[int(n)].numeric
-                worth[layout.rows(n), column] = (numbers - self.center[column]) / self.scale[column]
-        return worth
+        codes = np.full((layout.size, len(self.domain)), -1)
+        values = np.full(codes.shape, np.nan)
+        for n, variable in enumerate(self.domain):
+            codes[layout.rows(n), n] = np.arange(len(variable))
+            if self.is_number(n):
+                values[layout.rows(n), n] = variable.numeric
+        return np.nan_to_num(self.encode(codes, values))
 
 
 def fit_members(
@@ -154,8 +153,8 @@ def fit_members(
         if k % FOLDS == 0:
             fold = rng.integers(FOLDS, size=codes.shape)
         hidden.append(observed & (fold == k % FOLDS))
-        kept = np.where(hidden[-1], -1, codes).astype(codes.dtype)
-        data = InMemory.of(Records(domain, kept, weight))
+        seen = np.where(hidden[-1], -1, codes).astype(codes.dtype)
+        data = InMemory.of(Records(domain, seen, weight))
         if variables:
             data = smooth_levels(data, variables, SMOOTH_TIME)
         em = Em(prior=Prior(0.0, data.center), memory=0, limits=LIMITS)
@@ -262,9 +261,9 @@ class RowCompletion:
 
         ``hidden`` says which cells each member has not seen; only these then say what is in them.
         """
-        known = self.features.encode(codes, values)
+        columns = self.features.encode(codes, values)
         weights = np.ones((len(self.members), *codes.shape)) if hidden is None else hidden
-        for at, inverse, pull in self.normal.blocks(known):
+        for at, inverse, pull in self.normal.blocks(columns):
             posterior = self._posteriors(codes[at])
             for n in np.flatnonzero(wanted[at].any(axis=0)).tolist():
                 own = np.flatnonzero(wanted[at, n])
@@ -274,8 +273,10 @@ class RowCompletion:
                 table, classes = self._average(
                     n, codes[rows, n], posterior[:, own], weights[:, rows, n]
                 )
-                completed = np.where(np.isnan(known[rows]), (expected + classes) / 2, known[rows])
-                by_classes = table @ self.features.worth[self._layout.rows(n)][:, group]
+                completed = np.where(
+                    np.isnan(columns[rows]), (expected + classes) / 2, columns[rows]
+                )
+                by_classes = table @ self.features.level_values[self._layout.rows(n)][:, group]
                 if not self.features.is_number(n):
                     by_classes = logit(np.clip(by_classes, 1e-4, 1.0 - 1e-4))
                 others = np.delete(completed, group, axis=1)
@@ -314,10 +315,10 @@ class RowCompletion:
     ) -> tuple[FloatArray, FloatArray]:
         """Return what the classes say of a variable, and expect of all columns, without it."""
         levels = self.members[:, 1:][:, self._layout.rows(n)]
-        said = np.where((codes >= 0)[:, None], levels[:, codes], 1.0)
-        rest = posterior / np.maximum(said, LEAST_PROBABILITY)
+        likelihood = np.where((codes >= 0)[:, None], levels[:, codes], 1.0)
+        rest = posterior / np.maximum(likelihood, LEAST_PROBABILITY)
         rest /= rest.sum(axis=2, keepdims=True)
         table = np.einsum("mr,mrk,mlk->rl", weights, rest, levels, optimize=True)
-        worth = self.features.worth.T @ self.members[:, 1:]
-        expected = np.einsum("mrk,mwk->rw", rest, worth, optimize=True) / len(rest)
+        means = self.features.level_values.T @ self.members[:, 1:]
+        expected = np.einsum("mrk,mwk->rw", rest, means, optimize=True) / len(rest)
         return table / table.sum(axis=1, keepdims=True), expected

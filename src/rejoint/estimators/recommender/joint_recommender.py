@@ -446,16 +446,16 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     ) -> FloatArray:
         """Errors of ratings, of items that the fit has not seen (-1) too; implicit: their ranks."""
         here = items >= 0
-        mine, places = users[here], items[here].astype(np.intp)
+        raters, places = users[here], items[here].astype(np.intp)
         if self._implicit:
             every, ranks = np.arange(len(self.items_)), []
-            for user, item in zip(mine, places, strict=True):
+            for user, item in zip(raters, places, strict=True):
                 scores = self._model.expected(people, every, user[None])[0]
                 ranks.append(share_below(scores, chosen[[user]].indices, item))
             return np.array(ranks)
         overall = self.levels_[self._known.data.astype(np.intp) - 1].mean()
         expected = np.full(len(here), overall)
-        expected[here] = self._model.expected(people, places[:, None], mine)[:, 0]
+        expected[here] = self._model.expected(people, places[:, None], raters)[:, 0]
         return np.asarray(expected - ratings)
 
     # Advice
@@ -934,15 +934,12 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ratings = self._ratings_of(user)
         if ratings is None:
             return as_cells(self._known[[self._users.place(user)]])
-        scale = self._model.scale
-        codes = {
-            self._items.place(item): scale.code(float(rating), item)
-            for item, rating in ratings.items()
-            if not is_missing(rating)
-        }
-        row = np.zeros((1, len(self.items_)))
-        for item, code in codes.items():
-            row[0, item] = code + 1 if code or not scale.implicit else 0
+        scale, row = self._model.scale, np.zeros((1, len(self.items_)))
+        for item, rating in ratings.items():
+            if not is_missing(rating):
+                level = scale.code(float(rating), item)
+                is_seen = level > 0 or not scale.implicit
+                row[0, self._items.place(item)] = (level + 1) * is_seen
         return as_cells(row, np.float64)
 
     def _ratings_of(self, user: Any) -> Mapping[Any, Any] | None:
