@@ -50,6 +50,29 @@ export function scaleRows(rows, numbers) {
   return out;
 }
 
+/** What evidence leaves of the table: its sum in each class, and those of the groups of each member. */
+export function sumUp({ shape, table, ratios, sums: { length: rank } }) {
+  const margins = shape.map((count) => new Float64Array(count * rank));
+  const ones = new Float64Array(rank).fill(1);
+  const add = (i, cell, masses) => {
+    const { rows, live } = ratios[i] ?? { rows: null, live: Array(shape[i]).keys() };
+    const [margin, ratio, total] = [margins[i], rows ?? ones, new Float64Array(rank)];
+    for (const g of live) {
+      const [row, from, own] = [g * rank, rows ? g * rank : 0, cell * shape[i] + g];
+      const isLast = i + 1 === shape.length;
+      const inside = isLast ? table : add(i + 1, own, masses.map((x, f) => x * ratio[from + f]));
+      const at = isLast ? own * rank : 0;
+      for (let f = 0; f < rank; f++) {
+        const x = isLast ? masses[f] * ratio[from + f] * inside[at + f] : inside[f];
+        margin[row + f] += x;
+        total[f] += x;
+      }
+    }
+    return total;
+  };
+  return { sums: add(0, 0, ones), margins };
+}
+
 /** Sum what evidence leaves of the table to the groups of some members, axes as asked. */
 export function project({ members, shape, table, ratios, sums }, asked) {
   const rank = sums.length;
@@ -78,8 +101,8 @@ export function project({ members, shape, table, ratios, sums }, asked) {
 /** Joint table of the levels of some members in each class, given the evidence, axes as asked. */
 export function tabulate(block, asked) {
   const rank = block.sums.length;
-  const table = project(block, asked);
   const axes = asked.map((n) => block.members.indexOf(n));
+  const table = (axes.length === 1 && block.margins?.[axes[0]]) || project(block, asked);
   const size = axes.reduce((cells, i) => cells * block.groups[i].length, 1);
   const out = new Float64Array(size * rank);
   let at = 0;

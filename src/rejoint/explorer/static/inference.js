@@ -4,7 +4,7 @@
 // Evidence is a Map from a variable's position to a Float64Array with the likelihood of each level.
 
 import { levelsAt, reorder } from "./tables.js";
-import { narrow, project, scaleRows, tabulate } from "./block.js";
+import { narrow, scaleRows, sumUp, tabulate } from "./block.js";
 
 /** The joint given evidence: class posterior, updated factors and blocks, log probability of the evidence. */
 export function infer(joint, likelihoods) {
@@ -25,9 +25,9 @@ export function infer(joint, likelihoods) {
     }
   }
   for (const k of touched) {
-    const sums = project(blocks[k], []);
+    const { sums, margins } = sumUp(blocks[k]);
     for (let f = 0; f < rank; f++) logs[f] += Math.log(sums[f]) - Math.log(blocks[k].sums[f] || 1);
-    blocks[k] = { ...blocks[k], sums };
+    blocks[k] = { ...blocks[k], sums, margins };
     for (const n of blocks[k].members) factors[n] = null; // made when first asked for
   }
   const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
