@@ -333,10 +333,13 @@ class Draws(Sequence["LowRankPMF"]):
             Positions of the variables whose factors are returned.
         """
         used, own = {*asked, *likelihoods}, self.stack
-        kept = blocks_among(own.blocks, used)
-        blocks = tuple(Block(block.layout, _normalized(block.table, -2)) for block in kept)
+        kept = (block for block in own.blocks if not used.isdisjoint(block.members))
+        blocks = [Block(block.layout, _normalized(block.table, -2)) for block in kept]
         factors = {n: _normalized(own.factors[n], -2) for n in used}
-        stack = Mixture(_normalized(own.weights, -1), factors, blocks)
+        if own.weights.dtype != np.float64:  # where factors are a little off the margins of tables
+            members = [(block, n) for block in blocks for n in used.intersection(block.members)]
+            factors |= {n: block.levels(factors, [n]) for block, n in members}
+        stack = Mixture(_normalized(own.weights, -1), factors, blocks_among(blocks, used))
         if not likelihoods:
             return self.weights, stack
         logs = stack.log_weights(likelihoods)

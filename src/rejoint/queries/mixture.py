@@ -139,12 +139,8 @@ class Block:
         scale = np.where(total > 0.0, total, 1.0)
         table = cells.reshape(self.table.shape) / scale[..., None, :]
         block = Block(layout, table)
-        margins = {
-            n: layout.within(i, kept.get(n, factors[n]))
-            * block.margin([n])[..., layout.groups[i], :]
-            for i, n in enumerate(self.members)
-        }
-        return total, block, margins
+        own = {n: kept.get(n, factors[n]) for n in self.members}
+        return total, block, {n: block.levels(own, [n]) for n in self.members}
 
     def _spread(self, rows: FloatArray, i: int) -> FloatArray:
         """Give rows (..., k_i, F) the axes of ``cells``."""

@@ -5,7 +5,7 @@
 // answers every question; the representative model has the classes that are shown and named; both are
 // one where the model has no posterior. A classifier has an ensemble of models that predict its targets.
 
-import { makeBlock } from "./block.js";
+import { makeBlock, tabulate } from "./block.js";
 
 const FORMAT = "rejoint.explorer";
 const SCHEMA = 3;
@@ -55,6 +55,9 @@ function readJoint({ variables, index }, plain, of = "", layouts = readLayouts(p
   }
   const factors = parts.slice(0, variables.length);
   const blocks = layouts.map((layout, k) => makeBlock(layout, parts[variables.length + k], factors, rank));
+  // In single precision factors are a little off the margins of their tables.
+  if (plain.weights.f4)
+    for (const block of blocks) for (const n of block.members) factors[n] = tabulate(block, [n]);
   const unitOf = variables.map((_, n) => blocks.length + n);
   blocks.forEach(({ members }, k) => members.forEach((n) => (unitOf[n] = k)));
   return { variables, index, rank, weights, logWeights: weights.map(Math.log), factors, blocks, unitOf };
