@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rejoint.arrays import FloatArray
 from rejoint.check import check_positive_int, whole_or_auto
 from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
@@ -36,12 +35,12 @@ from rejoint.estimation.posterior_mean import (
     shift_to_pairs,
     spread_draws,
 )
-from rejoint.estimation.priors import estimate_concentrations, first_prior, make_prior
+from rejoint.estimation.priors import Prior, estimate_concentrations, first_prior, make_prior
 from rejoint.estimation.smoothing import Smooth, describe_smoothing, smooth_data, smooth_variables
 from rejoint.estimation.starts import (
-    StartSearch,
     count_starts,
     describe_ends,
+    explore_starts,
     independence,
     model_of_labels,
     random_model,
@@ -437,12 +436,12 @@ class Fit:
         The one of the representative model.
     models : sequence of Model
         Where the next stage starts: passes over all data at the first one, chains at all.
-    concentrations : array, optional
-        Concentrations of the prior that the representative model has.
     text : str
         What to say about it.
     log_likelihood : float, optional
         That of the representative model, where it is known.
+    prior : Prior, optional
+        That of the representative model.
     plan : AnswerPlan, optional
         What answers, where held-out records have chosen it.
     draws : sequence of Draw
@@ -454,9 +453,9 @@ class Fit:
     runs: Sequence[Run]
     best: Run
     models: Sequence[Model] = ()
-    concentrations: FloatArray | None = None
     text: str = ""
     log_likelihood: float | None = None
+    prior: Prior | None = None
     plan: "AnswerPlan | None" = None
     draws: Sequence[Draw] = ()
     length: int = 0
@@ -482,24 +481,24 @@ def find_modes(
         nothing = float("nan")
         return Fit([], Run(given[0], nothing, nothing, nothing, Stop.INTERRUPTED), given)
     # What goes on over all data starts at the most probable model of the sample.
-    has_prior = has_prior or streamed
-    em = solver if is_solver(solver) else Em(policy=policy)
-    if has_prior:
-        em = Em(prior=first_prior(small, policy), policy=policy)
+    prior = first_prior(small, policy) if has_prior or streamed else None
+    em = solver if is_solver(solver) and not streamed else Em(prior, policy=policy)
     least = max(policy.modes, solver.chains) if bayes else 0
     count = count_starts(small, rank, len(given) or (None if bayes else n_init), policy, least)
-    search = StartSearch(small, rank, session, policy, partial(result_of_search, data, policy))
-    runs = search.explore(em, count, known, given)
-    best, text, models, concentrations = best_run(runs), "", list[Model](), None
-    text = describe_ends(runs, chains=bayes)
-    if has_prior:
-        # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
-        models = good_models(runs, policy)
-        concentrations = estimate_concentrations(small, runs[best].model, policy)
-        search.follow(Em(make_prior(small, concentrations), policy=policy), runs, [best])
+    offer = partial(result_of_search, data, policy)
+    models = {"known": known, "given": given}
+    runs = explore_starts(small, rank, em, count, session, policy, offer=offer, **models)
+    # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
+    ends, best, text = good_models(runs, policy), best_run(runs), describe_ends(runs, chains=bayes)
+    if prior is not None:  # the same one with the concentrations that the best model asks for
+        last, concentrations = runs[best], estimate_concentrations(small, ends[0], policy)
+        em = Em(make_prior(small, concentrations), policy=policy).limited_by(last.objective)
+        done = run(em, small, last.model, session, start=best)
+        runs[best] = replace(done, records=(*last.records, *done.records))
+        prior = em.prior
     if streamed:
-        models = [*given, drop_empty(runs[best].model, policy)[0]]
-    return Fit(runs, runs[best], models, concentrations, text)
+        ends = [*given, drop_empty(runs[best].model, policy)[0]]
+    return Fit(runs, runs[best], ends, text, prior=prior)
 
 
 def good_models(runs: Sequence[Run], policy: Policy) -> list[Model]:
@@ -516,13 +515,13 @@ def fit_representative(
     """Fit the most probable model of the rank, from the one that the search has found."""
     small = data.sample()
     limits = replace(policy.polish, max_steps=policy.representative_steps)
-    concentrations = estimate_concentrations(small, start, policy)
-    em = Em(make_prior(small, concentrations), limits=limits, policy=policy)
+    prior = make_prior(small, plan.concentrations)
+    em = Em(prior, limits=limits, policy=policy)
     session.offer(partial(result_of_unfinished, data, em, session, policy))
     done = run(em, small, start, session)
     if done.stop is Stop.STEPS:  # enough for a model to look at
         done = replace(done, stop=Stop.EARLY)
-    return Fit([done], done, [done.model], concentrations, plan=plan)
+    return Fit([done], done, [done.model], plan=plan, prior=prior)
 
 
 def continue_on_all_data(
@@ -534,9 +533,7 @@ def continue_on_all_data(
         alone = data.observed(independence(data)).factors[:, 0]
         size = max(-float(data.level_totals @ np.log(alone)), 1.0)
         limits = Limits(2000, progress=policy.streamed_nats / size, window=10, exact=-1.0)
-        em = Em(limits=limits, policy=policy)
-    if (solver == "map" or isinstance(solver, Bayes)) and fit.concentrations is not None:
-        em = replace(em, prior=make_prior(data, fit.concentrations))
+        em = Em(None if solver == "ml" else fit.prior, limits=limits, policy=policy)
     if fit.runs:
         session.offer(partial(result_of_search, data, policy, fit.runs))
     session.unfinished.clear()
@@ -569,7 +566,7 @@ def draw_posterior(data: Data, bayes: Bayes, fit: Fit, session: Session, policy:
         stopped = replace(fit, runs=runs, text=f"Interrupted {when}.", draws=draws)
         return make_result(data, stopped, policy)
 
-    small, models, plan, concentrations = data.sample(), fit.models, fit.plan, fit.concentrations
+    small, models, plan, concentrations = data.sample(), fit.models, fit.plan, None
     if plan is not None:
         concentrations = plan.concentrations
         if plan.start is None:
@@ -577,8 +574,8 @@ def draw_posterior(data: Data, bayes: Bayes, fit: Fit, session: Session, policy:
         else:
             count = policy.modes if plan.rank <= policy.mode_classes else 1
             em = Em(first_prior(small, policy), policy=policy)
-            search = StartSearch(small, plan.rank, session, policy)
-            models = good_models(search.explore(em, count, [plan.start]), policy)
+            runs = explore_starts(small, plan.rank, em, count, session, policy, known=[plan.start])
+            models = good_models(runs, policy)
     starts = [models[k % len(models)] for k in range(bayes.chains)]
     draws = bayes.sample(data, starts, session, concentrations, offer=make_so_far)
     return replace(fit, draws=draws, length=bayes.draws)

@@ -6,7 +6,7 @@ good or better. All are cheap: a start is worth no more than the passes that fol
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -206,69 +206,67 @@ def follow_start(
     return run(solver, data, start(data), session, start=number, key=key)
 
 
-@dataclass(frozen=True)
-class StartSearch:
-    """Follows starts on records in memory: all for a while, the best ones to the end.
+def explore_starts(
+    data: InMemory,
+    rank: int,
+    solver: Any,
+    count: int,
+    session: Session,
+    policy: Policy = DEFAULT,
+    *,
+    known: Sequence[Model] = (),
+    given: Sequence[Model] = (),
+    offer: Callable[[list[Run]], Any] | None = None,
+) -> list[Run]:
+    """Follow all starts on records in memory for a while, and the best ones to the end.
 
-    ``offer`` makes a result of the runs so far, for an interrupted fit.
+    Starts that others left behind say so. The starts of a smaller number, and those of them
+    that are followed to the end, are among the ones of a larger number. ``known`` models are
+    some of the starts, ``given`` ones are all of them. ``offer`` makes a result of the runs so
+    far, for an interrupted fit.
     """
+    starts: list[Start] = [partial(given_model, model=model) for model in given]
+    if not starts:
+        em = solver if isinstance(solver, Em) else Em(policy=policy)
+        starts = make_starts(data, rank, count, em, session.rng, known)
+    brief = with_limits(solver, policy.explore)
+    runs = follow_starts(data, rank, starts, brief, range(len(starts)), session, policy, offer)
+    good = promising(runs, range(len(runs)), most=1)
+    runs = [each if k in good else replace(each, stop=Stop.BEHIND) for k, each in enumerate(runs)]
 
-    data: InMemory
-    rank: int
-    session: Session
-    policy: Policy = DEFAULT
-    offer: Callable[[list[Run]], Any] | None = None
+    def extend(later: Sequence[Run]) -> list[Run]:
+        """The runs, those that were followed further with one history."""
+        after = list(runs)
+        for last in later:
+            number = last.records[-1].start
+            after[number] = replace(last, records=(*runs[number].records, *last.records))
+        return after
 
-    def explore(
-        self, solver: Any, count: int, known: Sequence[Model] = (), given: Sequence[Model] = ()
-    ) -> list[Run]:
-        """Follow all starts for a while, and the best ones to the end.
+    if hasattr(solver, "limited_by"):
+        solver = solver.limited_by(runs[good[0]].objective)
+    starts = [partial(given_model, model=runs[number].model) for number in good]
+    make = None if offer is None else lambda later: offer(extend(later))
+    return extend(follow_starts(data, rank, starts, solver, good, session, policy, make))
 
-        Starts that others left behind say so. The starts of a smaller number, and those of them
-        that are followed to the end, are among the ones of a larger number. ``known`` models are
-        some of the starts, ``given`` ones are all of them.
-        """
-        policy = self.policy
-        starts: list[Start] = [partial(given_model, model=model) for model in given]
-        if not starts:
-            em = solver if isinstance(solver, Em) else Em(policy=policy)
-            starts = make_starts(self.data, self.rank, count, em, self.session.rng, known)
-        brief = with_limits(solver, policy.explore)
-        runs = self._search(starts, brief, range(len(starts)), self.offer)
-        good = promising(runs, range(len(runs)), most=1)
-        for number in set(range(len(runs))).difference(good):
-            runs[number] = replace(runs[number], stop=Stop.BEHIND)
-        self.follow(solver, runs, good)
-        return runs
 
-    def follow(self, solver: Any, runs: list[Run], numbers: Sequence[int]) -> None:
-        """Follow some runs to the end of a solver, in place; their histories go on."""
-
-        def extended(found: Sequence[Run]) -> list[Run]:
-            after = list(runs)
-            for last in found:
-                number = last.records[-1].start
-                after[number] = replace(last, records=(*runs[number].records, *last.records))
-            return after
-
-        if hasattr(solver, "limited_by"):
-            solver = solver.limited_by(runs[numbers[0]].objective)
-        starts = [partial(given_model, model=runs[number].model) for number in numbers]
-        make = self.offer
-        offer = None if make is None else lambda found: make(extended(found))
-        runs[:] = extended(self._search(starts, solver, numbers, offer))
-
-    def _search(
-        self, starts: Sequence[Start], solver: Any, numbers: Sequence[int], offer: Any
-    ) -> list[Run]:
-        data, session, (least, most) = self.data, self.session, self.policy.threaded_pass
-        if len(starts) == 1:  # stays here, where Ctrl-C and checkpoints reach it
-            session = session.here()
-        threaded = least <= data.cells * self.rank <= most
-        workers = min(data.threads, len(starts)) if threaded else 1
-        follow: Follow = partial(follow_start, solver=solver)
-        data = data.alone() if workers > 1 else data
-        return search(data, starts, follow, session, offer=offer, workers=workers, numbers=numbers)
+def follow_starts(
+    data: InMemory,
+    rank: int,
+    starts: Sequence[Start],
+    solver: Any,
+    numbers: Sequence[int],
+    session: Session,
+    policy: Policy,
+    offer: Callable[[list[Run]], Any] | None,
+) -> list[Run]:
+    """Run a solver from each start: on the executor, in threads, or one after another."""
+    if len(starts) == 1:  # stays here, where Ctrl-C and checkpoints reach it
+        session = session.here()
+    least, most = policy.threaded_pass
+    workers = min(data.threads, len(starts)) if least <= data.cells * rank <= most else 1
+    follow: Follow = partial(follow_start, solver=solver)
+    data = data.alone() if workers > 1 else data
+    return search(data, starts, follow, session, offer=offer, workers=workers, numbers=numbers)
 
 
 def fit_rank(
@@ -282,7 +280,7 @@ def fit_rank(
 ) -> Run:
     """The best run from many starts."""
     count = count_starts(data, rank, n_init, policy)
-    runs = StartSearch(data, rank, session, policy).explore(solver, count, known)
+    runs = explore_starts(data, rank, solver, count, session, policy, known=known)
     return runs[best_run(runs)]
 
 
