@@ -89,7 +89,7 @@ def test_intervals_are_those_in_memory(fits):
     for question in ({"names": ["x0", "x1"]}, {"names": ["x2"], "given": {"x3": 1, "x4": 0}}):
         (low, high), (least, most) = (f.posterior.interval(**question) for f in fits)
         # Bounds of 40 draws scatter by a fifth of the width; median over the cells.
-        assert 0.75 < np.median((high - low) / (most - least)) < 1.33
+        assert 0.65 < np.median((high - low) / (most - least)) < 1.55
         assert np.abs((low + high - least - most) / (most - least)).max() < 1.0
     # Two samplers with 40 and 120 draws: 0.007 to 0.011, by seed.
     assert rj.metrics.total_variation(mine.pmf, other.pmf) < 0.015
@@ -141,10 +141,10 @@ def test_draws_so_far_are_kept(records, press_at, k, kept):
 
 def test_effective_draws_of_an_autoregression():
     """An autoregression of 0.8 has an autocorrelation time of 1.8 / 0.2 = 9."""
-    rng = np.random.default_rng(0)
-    values = np.zeros((3, 500, 40))
+    rng, values = np.random.default_rng(0), np.zeros((3, 500, 10))
     for k in range(1, 500):
-        values[:, k] = 0.8 * values[:, k - 1] + rng.standard_normal((3, 40))
-    found = effective_draws(values.reshape(1500, 40), 3)
-    assert found == pytest.approx(1500 / 9, rel=0.15)  # 40 series of 167 draws each
-    assert effective_draws(np.ones((40, 3)), 1) == 40
+        values[:, k] = 0.8 * values[:, k - 1] + rng.standard_normal((3, 10))
+    shares = 0.1 + 1e-4 * (values - values.mean(axis=2, keepdims=True))
+    chains = [[Model.of([1.0], [own[:, None], np.ones((1, 1))]) for own in c] for c in shares]
+    assert effective_draws(chains) == pytest.approx(1500 / 9, rel=0.25)
+    assert effective_draws([[chains[0][0]] * 40]) == 40

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.arrays import FloatArray, Keys
 from rejoint.domain.domain import Domain
-from rejoint.estimation.part_summary import PartSummary
+from rejoint.estimation.part_summary import NOTHING, PartSummary
 from rejoint.kernels import SparseCodes, has_value
 from rejoint.model import Layout, Model, Observed
 from rejoint.pmf.draws import Draws
@@ -202,10 +202,7 @@ class InMemory(Data):
         mass = np.ones(len(merged)) if weight is None else np.asarray(weight)
         used = has_value(merged.codes) & (mass > 0)
         if not used.any():
-            raise ValueError(
-                "There is nothing to estimate from: no record has a value and a weight above "
-                "zero. Give records with values."
-            )
+            raise ValueError(NOTHING)
         codes = merged.codes
         if not used.all():
             codes, mass = codes[used], mass[used]
@@ -287,14 +284,7 @@ class InMemory(Data):
         return replace(self, codes=codes, weight=weight, unmerged=None, cluster_keys=keys)
 
     def divide(self, parts: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Assign rows to parts at random; the rows of a cluster or record share a part.
-
-        Examples
-        --------
-        >>> records = Records.of({"a": list("xyxyxyxy")}, clusters=[1, 1, 2, 2, 3, 3, 4, 4])
-        >>> InMemory.of(records).observations().divide(2, np.random.default_rng(0))
-        array([1, 1, 0, 0, 0, 0, 1, 1])
-        """
+        """Assign rows to parts at random; the rows of a cluster or record share a part."""
         if self.cluster_keys is None:
             return rng.permutation(len(self.weight)) % parts
         keys, which = np.unique(self.cluster_keys, return_inverse=True)
@@ -305,13 +295,6 @@ class InMemory(Data):
         kind = SparseRecords if isinstance(self.codes, SparseCodes) else Records
         merged = kind._trusted(self.domain, self.codes, self.weight).merged()
         return replace(self, codes=merged.codes, weight=np.asarray(merged.sample_weight))
-
-    def project(self, variables: Sequence[int]) -> "InMemory":
-        """Return the same records of some variables."""
-        kind = SparseRecords if isinstance(self.codes, SparseCodes) else Records
-        names = [self.domain.names[n] for n in variables]
-        own = kind._trusted(self.domain, self.codes, self.weight).project(names)
-        return replace(self, domain=own.domain, codes=own.codes, unmerged=None, cluster_keys=None)
 
     def reweight(self, weight: FloatArray) -> "InMemory":
         """Return the records of positive weight, with that weight."""
@@ -337,11 +320,6 @@ def departing_share(codes: NDArray[np.signedinteger]) -> float:
     """Share of the cells that differ from the most frequent code of their column, missing or not.
 
     It is that of some hundred rows, which kernels look at, too, to leave such cells out.
-
-    Examples
-    --------
-    >>> departing_share(np.array([[0, -1], [0, -1], [1, -1], [0, 2]]))
-    0.25
     """
     rows, columns = codes.shape
     some = codes[:: max(1, rows // PROBED_ROWS)].astype(np.intp) + 1
@@ -363,15 +341,6 @@ def draw_classes(
     in proportion to q: the counts sum to w and have mean w q and variance w q (1 - q), as those of
     w copies. Rounding alone would add w (1 - w) q^2 to the variance, as if the records themselves
     were drawn anew in every sweep.
-
-    Examples
-    --------
-    >>> model = Model.of([0.5, 0.5], [[[1.0, 0.0], [0.0, 1.0]]])
-    >>> codes, weight = np.array([[0], [1], [1]], dtype=np.int8), np.array([0.5, 0.25, 2.5])
-    >>> draw_classes(codes, weight, model, np.random.default_rng(0), 1).counts
-    array([[0.5 , 2.75],
-           [0.5 , 0.  ],
-           [0.  , 2.75]])
     """
     counts = None
     if weight is not None:
@@ -450,14 +419,7 @@ class Parted(Data):
 
 
 def expect_part(part: Records, model: Model, threads: int) -> Expected:
-    """Make the pass over one part; empty records have no information.
-
-    Examples
-    --------
-    >>> part = Records.of({"a": ["x", "y", None]})
-    >>> expect_part(part, Model.of([1.0], [[[0.5], [0.5]]]), 1).counts.ravel()
-    array([2., 1., 1.])
-    """
+    """Make the pass over one part; empty records have no information."""
     codes, weight = drop_empty_records(part)
     parts = (model.weights, model.factors, model.layout.levels, threads)
     return Expected.of(kernels.class_pass(codes, weight, *parts))

@@ -6,7 +6,7 @@ random: whether a cell is missing may depend on what is seen, but not on what is
 A pass over the records at ``x`` gives the objective, and expected counts from which both the EM
 image of ``x`` and the gradient follow. After a few plain steps, steps are quasi-Newton ones
 (L-BFGS in the logits, scaled by the expected counts, which is how EM itself scales the
-gradient), short ones at first; one that does not lower the objective is shortened, and in the end
+gradient); one that does not lower the objective is shortened, and in the end
 replaced by the EM step, from which descent is certain. (Anderson mixing of EM steps took more
 passes.)
 """
@@ -104,12 +104,11 @@ class Em:
         # EM divides the gradient by the counts; small ones are raised a little.
         scale = counts + 1e-2 * float(counts.mean()) + 1e-8
         move = acceleration.direction(slope, 1.0 / scale, state.memory)
-        most, early = policy.early_moves
-        most = most if state.passes <= early else policy.largest_move
-        move = np.clip(move, -most, most)  # logits near a bound ask for any length
+        move = np.clip(move, -policy.largest_move, policy.largest_move)  # near a bound any length
         promised, share, passes = float(np.vdot(slope, move)), 1.0, state.passes
         for _ in range(3 if promised < 0 else 0):
-            model = self.move(layout, state, share * move)
+            logits = np.maximum(state.model.stacked, 1e-300) * np.exp(share * move)
+            model = rescale(layout, logits)
             objective, counts = self.evaluate(problem, model)
             passes += 1
             if objective <= state.objective + 1e-4 * share * promised:
@@ -119,18 +118,6 @@ class Em:
                 return moved_from(state, replace(after, memory=moves))
             share *= 0.3
         return replace(state, passes=passes, memory=())
-
-    def move(self, layout: Layout, state: EmState, move: FloatArray) -> Model:
-        """The model after a move of its logits."""
-        model = rescale(layout, np.maximum(state.model.stacked, 1e-300) * np.exp(move))
-        small, careful = self.policy.small_counts
-        if state.passes > careful:
-            return model
-        counts = state.counts
-        sums = np.maximum(layout.sums(counts[1:]), 1e-300)
-        totals = np.vstack([np.full_like(counts[:1], counts[0].sum()), layout.expand(sums)])
-        least = np.minimum(small, counts) / totals
-        return rescale(layout, np.maximum(model.stacked, least))
 
     def evaluate(self, problem: "Data", model: Model) -> tuple[float, FloatArray]:
         """One pass: the objective, and expected counts with the prior's added."""

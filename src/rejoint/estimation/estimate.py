@@ -24,7 +24,7 @@ from rejoint.domain.variable import Kind
 from rejoint.estimation.blocks import BlockFit, add_blocks
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes, Draw, child, describe_effective_draws, pass_cells
+from rejoint.estimation.gibbs import Bayes, Draw, child, effective_draws, pass_cells
 from rejoint.estimation.pair_shift import Misfit, find_gaps
 from rejoint.estimation.part_summary import packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -612,7 +612,7 @@ def make_result(data: Data, fit: Fit, policy: Policy) -> FitResult:
         chains = [seen[k : k + fit.length] for k in range(0, len(seen), fit.length)]
         kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
         number = f"{plural(len(draws), 'posterior draw')} from {plural(len(chains), 'chain')}"
-        words = f"{number}, {describe_effective_draws(chains)}{kept}."
+        words = f"{number}, worth about {effective_draws(chains):.0f} independent ones{kept}."
     return FitResult.of(
         pmf,
         fit.runs,

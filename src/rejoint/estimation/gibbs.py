@@ -29,14 +29,11 @@ if TYPE_CHECKING:
 TABLES, LEVELS = 30, 10
 
 
-def describe_effective_draws(chains: Sequence[Sequence[Model]]) -> str:
-    """Describe the effective number of draws of some chains, by tables of neighboring variables.
+def effective_draws(chains: Sequence[Sequence[Model]]) -> float:
+    """Effective number of draws of some chains, by tables of neighboring variables.
 
-    Examples
-    --------
-    >>> models = [Model.of([a, 1 - a], [np.eye(2)]) for a in np.linspace(0.4, 0.6, 20)]
-    >>> describe_effective_draws([models])
-    'worth about 3 independent ones for tables of two variables, 3 for the weights of classes'
+    It is the number of draws over the autocorrelation time that cells of the tables have on
+    average. Autocorrelations are added up so long as the sum of two neighbors is positive (Geyer).
     """
 
     def cells(draw: Model) -> FloatArray:
@@ -44,33 +41,14 @@ def describe_effective_draws(chains: Sequence[Sequence[Model]]) -> str:
         pairs = list(zip(parts, parts[1:] or parts, strict=False))[:TABLES]
         return np.concatenate([((a * draw.weights) @ b.T).ravel() for a, b in pairs])
 
-    joint = np.array([cells(draw) for chain in chains for draw in chain])
-    tables = effective_draws(joint, len(chains))
-    weights = sum(effective_draws(np.array([d.weights for d in chain]), 1) for chain in chains)
-    return (
-        f"worth about {tables:.0f} independent ones for tables of two variables, "
-        f"{weights:.0f} for the weights of classes"
-    )
-
-
-def effective_draws(values: FloatArray, chains: int) -> float:
-    """Draws over the autocorrelation time that all quantities (draws, quantities) have on average.
-
-    Autocorrelations are added up so long as the sum of two neighbors is positive (Geyer).
-
-    Examples
-    --------
-    >>> apart = np.random.default_rng(0).standard_normal((400, 50))
-    >>> round(effective_draws(apart, 2), -2), round(effective_draws(np.repeat(apart, 4, 0), 2), -2)
-    (400.0, 400.0)
-    """
-    count, moved = len(values), values - values.mean(axis=0)
-    spread = np.sqrt(np.mean(moved**2, axis=0))
-    varied = spread > 1e-12 * np.abs(values).max(axis=0)
+    values = np.array([[cells(draw) for draw in chain] for chain in chains])
+    series = values - values.mean(axis=(0, 1))
+    spread = np.sqrt(np.mean(series**2, axis=(0, 1)))
+    varied = spread > 1e-12 * np.abs(values).max(axis=(0, 1))
+    count, length = series.shape[0] * series.shape[1], series.shape[1]
     if not varied.any():
         return float(count)
-    series = (moved[:, varied] / spread[varied]).reshape(chains, count // chains, -1)
-    length = series.shape[1]
+    series = series[:, :, varied] / spread[varied]
     alike = np.array([np.sum(series[:, k:] * series[:, : length - k]) for k in range(length)])
     pairs = alike[: length // 2 * 2].reshape(-1, 2).sum(axis=1) / alike[0]
     positive = pairs[: int(np.argmax(np.append(pairs, 0.0) <= 0.0))]

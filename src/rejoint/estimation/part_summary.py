@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +18,6 @@ from rejoint.estimation.policy import Policy
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
 from rejoint.records.scan import Report, Scan, pack_aside
-from rejoint.records.survey_design import no_weight_error
 from rejoint.solver.checkpoint import digest
 
 #: Rows that are probed before records are merged, and the share of distinct ones beyond which
@@ -26,6 +26,11 @@ PROBED_ROWS, DISTINCT_SHARE = 20_000, 0.9
 
 #: Patterns of missing values that are kept.
 MOST_PATTERNS = 4_096
+
+NOTHING = (
+    "There is nothing to estimate from: no record has a value and a weight above zero. Give "
+    "records with values."
+)
 
 Codes = NDArray[np.signedinteger[Any]]
 Block = tuple[Codes, FloatArray, Keys]
@@ -56,8 +61,6 @@ class PartSummary:
         All records, so long as they fit into ``budget`` bytes, merged if necessary.
     budget : int
         Bytes to hold.
-    has_weight : bool
-        Whether any record, empty ones included, has a weight above zero.
     """
 
     domain: Domain
@@ -70,7 +73,6 @@ class PartSummary:
     size: int
     held: tuple[Block, ...] | None
     budget: int
-    has_weight: bool = True
 
     def __add__(self, other: "PartSummary") -> "PartSummary":
         keys = np.concatenate([self.keys, other.keys])
@@ -91,7 +93,6 @@ class PartSummary:
             drawn=drawn,
             patterns=patterns,
             held=merge_blocks_to_fit(held, self.domain, self.budget),
-            has_weight=self.has_weight or other.has_weight,
         )
 
     @property
@@ -131,14 +132,7 @@ def take_rows(block: Block, rows: NDArray[Any]) -> Block:
 
 
 def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Each pattern once; only the complete one where it occurs; None where there are too many.
-
-    Examples
-    --------
-    >>> distinct_patterns(np.array([[True, False], [True, False], [False, True]]))
-    array([[False,  True],
-           [ True, False]])
-    """
+    """Each pattern once; only the complete one where it occurs; None where there are too many."""
     if not len(observed):
         return observed
     complete = observed.all(axis=1)
@@ -158,15 +152,6 @@ def summarize_part(
     """The summary of one part; which of its records are drawn depends on them and the seed.
 
     Of the sample only keys ``below`` a bound are kept, where these are known to be enough.
-
-    Examples
-    --------
-    >>> part = Records.of({"a": ["x", "y", "x", None]})
-    >>> found = summarize_part(part, 0, size=2, budget=1000) + summarize_part(
-    ...     part, 1, size=2, budget=1000
-    ... )
-    >>> found.rows, found.mass, found.totals, len(found.sample)
-    (8, 6.0, array([4., 2.]), 2)
     """
     weight = np.ones(len(part)) if part.sample_weight is None else np.asarray(part.sample_weight)
     observed = np.asarray(part.codes >= 0)
@@ -194,7 +179,6 @@ def summarize_part(
         size=size,
         held=merge_blocks_to_fit(((part.codes, weight, clusters),), part.domain, budget),
         budget=budget,
-        has_weight=bool(weight.any()),
     )
 
 
@@ -241,14 +225,8 @@ def summarize(scan: Scan, seed: int, report: Report, policy: Policy) -> PartSumm
 
 def add_up(summaries: Iterable[PartSummary]) -> PartSummary:
     """The sum of summaries, of one at least."""
-    total: PartSummary | None = None
-    for summary in summaries:
-        total = summary if total is None else total + summary
-    if total is not None and total.rows and not total.has_weight:
-        raise no_weight_error()
+    parts = iter(summaries)
+    total = reduce(add, parts, next(parts, None))
     if total is None or total.mass <= 0:
-        raise ValueError(
-            "There is nothing to estimate from: no record has a value and a weight above zero. "
-            "Give records with values."
-        )
+        raise ValueError(NOTHING)
     return total

@@ -42,12 +42,6 @@ class Policy:
     em_memory: int = 20
     # Largest move of a logit.
     largest_move: float = 2.0
-    # The same in the first passes, and how many these are: long early moves lead to other maxima,
-    # and take more passes.
-    early_moves: tuple[float, int] = (0.2, 20)
-    # Expected count below which a probability falls no faster than under EM, and passes for which
-    # that holds: one that a long move has taken to zero has no slope left to return by.
-    small_counts: tuple[float, int] = (0.3, 60)
     # Nats: rise of the log-likelihood over ten steps below which a fit has converged.
     em_nats: float = 1e-4
 

@@ -44,15 +44,7 @@ TIME_LEVELS = 15
 
 @lru_cache(maxsize=1024)
 def heat_kernel(size: int, time: float) -> FloatArray:
-    """``P(level | hidden level)`` after a time on a chain of levels, (size, size).
-
-    Examples
-    --------
-    >>> heat_kernel(3, 0.1).round(2)
-    array([[0.91, 0.09, 0.  ],
-           [0.09, 0.83, 0.09],
-           [0.  , 0.09, 0.91]])
-    """
+    """``P(level | hidden level)`` after a time on a chain of levels, (size, size)."""
     steps = np.diff(np.eye(size), axis=0)
     values, vectors = np.linalg.eigh(steps.T @ steps)
     kernel: FloatArray = np.maximum((vectors * np.exp(-time * values)) @ vectors.T, 0.0)
@@ -155,16 +147,7 @@ Smooth = bool | Literal["auto"] | Sequence[str]
 
 
 def smooth_variables(domain: Domain, smooth: Smooth, solver: object = "auto") -> tuple[int, ...]:
-    """Positions of the variables that are to be smooth.
-
-    Examples
-    --------
-    >>> smooth_variables(Domain.of({"a": 3}), ["a"])
-    Traceback (most recent call last):
-    ...
-    ValueError: Variable 'a' is nominal: its levels have no order to be smoothed along. Declare \
-its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
-    """
+    """Positions of the variables that are to be smooth."""
     if smooth == "auto":
         has_prior = isinstance(solver, str) and solver in ("auto", "map", "bayes")
         found = smooth_variables(domain, has_prior)
@@ -177,14 +160,12 @@ its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
             f"smooth must be 'auto', True, False or a list of names, not {cite(smooth)}."
         )
     asked = domain.indices(smooth)
-    for n in asked:
-        if domain[n].kind == "nominal":
-            name = domain[n].name
-            raise ValueError(
-                f"Variable {cite(name)} is nominal: its levels have no order to be smoothed along. "
-                f"Declare its kind as 'ordinal' (kinds={{{cite(name)}: 'ordinal'}}), or leave it "
-                "out of smooth."
-            )
+    for name in (domain[n].name for n in asked if domain[n].kind == "nominal"):
+        raise ValueError(
+            f"Variable {cite(name)} is nominal: its levels have no order to be smoothed along. "
+            f"Declare its kind as 'ordinal' (kinds={{{cite(name)}: 'ordinal'}}), or leave it "
+            "out of smooth."
+        )
     return tuple(n for n in asked if len(domain[n]) > 2)
 
 
