@@ -5,7 +5,7 @@ improving, and :func:`interruptible` makes the fit's best result so far out of w
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Executor, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import count
 from math import inf, isnan
@@ -189,11 +189,11 @@ def _follow_together(
     is_here = executor is not session.executor
     own = session.reporting(report) if is_here else session.alone()
     task = follow_here if is_here else follow
-    futures = [
-        executor.submit(task, problem, start, number, own, key if is_here else "")
-        for number, start, key in pending
-    ]
+    futures = list[Future[Any]]()
     try:
+        for number, start, key in pending:  # Ctrl-C may come before the last one is there
+            name = key if is_here else ""
+            futures.append(executor.submit(task, problem, start, number, own, name))
         while wait(futures, 0.2, FIRST_EXCEPTION).not_done:  # a wait without end is deaf to Ctrl-C
             if any(future.done() and future.exception() for future in futures):
                 break
@@ -201,7 +201,7 @@ def _follow_together(
         ended.set()
         if is_here:
             wait([future for future in futures if not future.cancel()])
-        for (number, _, key), future in zip(pending, futures, strict=True):
+        for (number, _, key), future in zip(pending, futures, strict=False):
             if not future.cancel() and future.done() and future.exception() is None:
                 runs[number] = future.result()
                 _keep(session, key, runs[number])
