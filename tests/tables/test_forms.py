@@ -391,3 +391,14 @@ def test_braces_in_names_are_text(tmp_path):
     path = put(tmp_path, "Area {a},Kind,count\nx,u,3\nx,v,4\ny,u,5\ny,v,6\n")
     with pytest.raises(ValueError, match=r"'Area \{a\}' has no label 'z'; it has: 'x', 'y'"):
         Marginals.read(path, where={"Area {a}": "z"})
+
+
+def test_a_total_of_unknown_parts_shows_nothing(tmp_path):
+    """As in a dump of indicators of which two are known: a population and its percentage."""
+    text = "indicator,AT,BE\nPopulation - total,8900,11800\nDeaths - total,..,..\nPer cent,2.0,2.6\n"
+    path = put(tmp_path, text + "Births,..,..\nMoves,..,..\n")
+    with pytest.raises(ValueError, match="totals: no line has all that 'Population - total'"):
+        Marginals.read(path, kind="counts")
+    path = put(tmp_path, "a,u,v\nTotal,90,80\nx,10,\ny,,30\n")
+    with pytest.raises(ValueError, match="kind: counts, shares or percent"):
+        Marginals.read(path, missing={"": "unknown"})

@@ -19,7 +19,6 @@ from rejoint.marginals.labelled_table import (
     read_table,
 )
 from rejoint.marginals.unknown import UnknownCells, start_fill
-from rejoint.messages import Argument, Message
 from rejoint.text import cite, plural, shorten, show
 
 Subset = tuple[int, ...]
@@ -173,16 +172,14 @@ def _bad_cell(table: LabelledTable, cell: Sequence[Any]) -> ValueError:
     pairs = zip(table.names, labels, strict=True)
     value = table.values[tuple(cell)]
     advice = (
-        Message("Use {noisy} if noise was added to protect privacy.", noisy=Argument("noisy", True))
+        "Use noisy=True if noise was added to protect privacy."
         if value < 0
         else "Write 0 where nothing was counted; if the cell was held back, say within which "
         "bounds it is: suppressed=(0, 4), or (0, inf)."
     )
-    template = "Table {names}, cell {where}: got {value:g}; {rule}. {advice}"
-    rule = "cells must be finite and not negative"
     where = ", ".join(f"{shorten(n)}={cite(x)}" for n, x in pairs)
-    fields = {"names": table.names, "where": where, "value": value, "rule": rule, "advice": advice}
-    return ValueError(Message(template, **fields))
+    rule = "cells must be finite and not negative"
+    return error_in(table.names, f", cell {where}: got {value:g}; {rule}. {advice}")
 
 
 def check_no_totals(table: LabelledTable) -> None:

@@ -12,8 +12,8 @@ from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.subsets import indices_of
 from rejoint.marginals.unknown import fill_table
-from rejoint.messages import Message, PythonName, remark
-from rejoint.text import shorten
+from rejoint.messages import remark
+from rejoint.text import cite, shorten
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
@@ -64,11 +64,11 @@ def remark_on_disagreements(store: "Marginals") -> None:
     apart = [pair for pair in disagreements(store) if pair.distance > THRESHOLD]
     worst = next((pair for pair in apart if not is_rounding(store, pair)), None)
     if worst is not None:
-        template = (
-            "Tables {first} and {second} disagree on {shared}: {distance:.1%} of the mass would "
-            "have to move. That is the worst of them; {more} lists all. A fit finds a compromise."
+        remark(
+            f"Tables {cite(worst.first)} and {cite(worst.second)} disagree on "
+            f"{cite(worst.shared)}: {worst.distance:.1%} of the mass would have to move. That is "
+            "the worst of them; m.disagreements() lists all. A fit finds a compromise."
         )
-        remark(Message(template, more=PythonName("m.disagreements()"), **worst._asdict()))
     for moment in store.moments:
         _remark_on_moment(store, moment)
 

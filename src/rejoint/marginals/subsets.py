@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from rejoint.cost import machine_memory
 from rejoint.domain.domain import Domain
-from rejoint.messages import Argument, Message
 from rejoint.text import cite, format_bytes, plural
 
 Subset = tuple[int, ...]
@@ -129,16 +128,13 @@ def choose_subsets(
     """Return the requested subsets: all of an order (3 by default), given ones, or a cover."""
     if subsets is not None:
         if order is not None or sample is not None:
-            ways = {name: Argument(name) for name in ("subsets", "order", "sample")}
-            text = "Give {subsets}, or {order} (with or without {sample}), not both."
-            raise ValueError(Message(text, **ways))
+            raise ValueError("Give subsets=, or order= (with or without sample=), not both.")
         return subsets_by_name(domain, subsets, limit)
     order = min(3, len(domain)) if order is None else order
     if sample is None:
         return subsets_of_order(domain, order, limit)
     if not isinstance(order, int | np.integer):
-        options = {"sample": Argument("sample"), "order": Argument("order", order)}
-        raise ValueError(Message("{sample} draws subsets of one order, got {order}.", **options))
+        raise ValueError(f"sample= draws subsets of one order, got order={cite(order)}.")
     check_order(order, len(domain))
     if isinstance(sample, bool) or not isinstance(sample, int | np.integer):
         raise TypeError(f"sample must be a whole number of tables, got {cite(sample)}.")

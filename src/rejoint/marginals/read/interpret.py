@@ -129,6 +129,7 @@ class _Axis:
     core: list[int]
     total: int | None = None
     sums: list[int] = field(default_factory=list)
+    is_proof: bool = False  # levels add up to the total in a line that has all of them
 
     @property
     def shown(self) -> list[int]:
@@ -182,9 +183,17 @@ class _Interpretation:
                 continue
             if axis.total is None and self._is_sum(a, i, axis.core):
                 axis.total = i
+                lines = self._lines(a, [i, *axis.core])
+                whole = lines[0, ~np.isnan(lines).any(axis=0)]
+                axis.is_proof = len(axis.core) > 1 and bool((whole > 0).any())
             elif not self._is_told_sum(a, i) and not self._is_part_sum(a, i):
                 failed.append((a, i))
-        for axis in self.axes:
+        for a, axis in enumerate(self.axes):
+            listed = tuple(array.labels[a][i] for i in axis.sums)
+            is_open = axis.total is not None and len(axis.core) > 1 and not axis.is_proof
+            if told is None and len(listed) > 1 and is_open:
+                what = f'no line has all that {show(listed, 3)} may add up; "none" if they do not'
+                self.draft.ask("totals", listed, what)
             axis.sums = [i for i in axis.sums if i != axis.total]
         if told is None:
             self._ask_about_sums()
@@ -415,7 +424,7 @@ class _Interpretation:
                 return ""
         if told.kind in sizes:
             return str(told.kind)
-        is_added = any(axis.total is not None and len(axis.core) > 1 for axis in self.axes)
+        is_added = any(axis.is_proof for axis in self.axes)
         is_count = not says_share and (is_added or says_count)
         self._ask_for_names()
         if not is_count and told.kind is None:
