@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.marginals import Marginals
 from rejoint.marginals import folder as folders
-from rejoint.marginals.read.cells import meaning_of, read_number
+from rejoint.marginals.read.cells import find_decimal, meaning_of, read_number
 
 COUNTS = np.array([[30.0, 10.0, 5.0], [20.0, 40.0, 15.0]])
 
@@ -94,6 +94,25 @@ def test_decimal_commas(tmp_path):
         Marginals.read(put(tmp_path, "t.csv", text))
     m = Marginals.read(tmp_path, decimal=",", kind="counts")
     assert m["a", "b"][0].tolist() == [1250.0, 2000.0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "mark"),
+    [
+        (["..", "12"], "."),
+        (["12,5", "..", "01.02.2020"], ","),
+        (["0.132", "7"], "."),
+        (["1.234.567", "12"], ","),
+        (["12,34,567"], "."),
+        (["1.234,5"], ","),
+        (["9.132", "1.250"], None),
+        (["9.132", "12345"], "."),
+        (["9.132", "125"], ","),
+        (["1.5", "2,5"], None),
+    ],
+)
+def test_the_decimal_mark_whatever_the_order_of_cells(texts, mark):
+    assert find_decimal(texts) == find_decimal(texts[::-1]) == mark
 
 
 def test_columns_that_repeat_each_other_are_no_table(tmp_path):

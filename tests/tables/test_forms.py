@@ -395,7 +395,9 @@ def test_braces_in_names_are_text(tmp_path):
 
 def test_a_total_of_unknown_parts_shows_nothing(tmp_path):
     """As in a dump of indicators of which two are known: a population and its percentage."""
-    text = "indicator,AT,BE\nPopulation - total,8900,11800\nDeaths - total,..,..\nPer cent,2.0,2.6\n"
+    text = (
+        "indicator,AT,BE\nPopulation - total,8900,11800\nDeaths - total,..,..\nPer cent,2.0,2.6\n"
+    )
     path = put(tmp_path, text + "Births,..,..\nMoves,..,..\n")
     with pytest.raises(ValueError, match="totals: no line has all that 'Population - total'"):
         Marginals.read(path, kind="counts")

@@ -78,6 +78,7 @@ def read_number(text: str, decimal: str = ".") -> Number | None:
 
 def find_decimal(texts: Iterable[str]) -> str | None:
     """Return the decimal mark that numbers show; None if ``9.132`` may be 9132 or about 9."""
+    certain: set[str] = set()
     doubtful: set[str] = set()
     small = large = False
     for text in texts:
@@ -88,16 +89,13 @@ def find_decimal(texts: Iterable[str]) -> str | None:
             small |= len(core) <= 3 and core.strip("0") != ""
             large |= len(core) > 3
         elif re.fullmatch(r"[\d.,]+", core):
-            marks = re.findall(r"[.,]", core)
-            if len(set(marks)) == 2:
-                return str(marks[-1])
-            if len(marks) > 1:
-                return "," if marks[0] == "." else "."
-            if not re.fullmatch(r"[1-9]\d{0,2}[.,]\d{3}", core):
-                return str(marks[0])
-            doubtful.add(marks[0])
-    if len(doubtful) != 1:
-        return None if doubtful else "."
+            marks = {mark for mark in ".," if read_number(core, mark)}
+            if len(marks) == 2 and core[0] != "0":
+                doubtful.add(core.strip("0123456789"))
+            else:
+                certain |= marks if len(marks) == 1 else {*core} & marks
+    if certain or len(doubtful) != 1:
+        return certain.pop() if len(certain) == 1 else None if doubtful or certain else "."
     (mark,) = doubtful
     if small == large:
         return None
