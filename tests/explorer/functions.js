@@ -7,7 +7,7 @@ import { cellGivenOthers, readCells } from "./cells.js";
 import { classInformation, targetInformation } from "./information.js";
 import { contradiction, infer, jointTable } from "./inference.js";
 import { formatInterval, formatNumber } from "./format.js";
-import { givenRows, writeCell, writeModel } from "./given.js";
+import { givenRows } from "./given.js";
 import { QueryError } from "./grammar.js";
 import { mostProbable } from "./modes.js";
 import { answerUser, readRecommender } from "./recommender.js";
@@ -69,11 +69,6 @@ export function texts([numbers, intervals]) {
 export function given(doc) {
   const model = readModel(doc);
   return doc.given.tables.map((table) => givenRows(model, table));
-}
-
-/** A number of a given table, and one of the model's, as the page writes them. */
-export function cellTexts([number, counted]) {
-  return [writeCell(number, counted), writeModel(number, counted)];
 }
 
 /** Bars and an answer of a page to which rejoint sends these replies, evidence or question to JSON. */

@@ -14,7 +14,8 @@ from rejoint.domain.labels import is_number
 from rejoint.estimation.pair_shift import rake_table
 from rejoint.estimation.part_summary import summarize
 from rejoint.estimation.policy import DEFAULT
-from rejoint.explorer.page_tables import page_tables, plain_as_read
+from rejoint.explorer.page_tables import page_tables
+from rejoint.explorer.table_as_read import plain_as_read
 from rejoint.factorization.complete_approximately import compact_completion
 from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble, SavedEstimator

@@ -17,7 +17,6 @@ from rejoint.pmf.answer_basis import KnownTable, by_records
 from rejoint.pmf.ask import answer_bound
 from rejoint.pmf.given_tables import GivenTables
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.table_as_read import TableAsRead, list_as_read
 from rejoint.queries.answer_bounds import AnswerBounds, bound_answers
 from rejoint.queries.evidence import ZeroEvidenceError
 
@@ -27,9 +26,6 @@ Ranges = dict[str, dict[str, Any]]
 
 #: Seconds that the ranges in a page may take when it is made.
 PAGE_SECONDS = 10.0
-
-#: Cells of given tables that a page has, all tables together: 0.2 MB.
-MOST_GIVEN_CELLS = 20_000
 
 #: Variables of a table with unknown cells up to which its margins are looked through.
 MOST_MARGIN_VARIABLES = 6
@@ -71,50 +67,6 @@ def page_tables(pmf: LowRankPMF, *, seconds: float = PAGE_SECONDS) -> dict[str, 
         "rank": pmf.mixture.rank,
         "note": describe_slack(pmf.tables, slack),
         "ranges": ranges,
-    }
-
-
-def plain_as_read(pmf: LowRankPMF, notes: Any = None) -> dict[str, Any] | None:
-    """Return each table as it was read, for the page; None if there are none.
-
-    Parameters
-    ----------
-    pmf : LowRankPMF
-    notes : optional
-        What :func:`rejoint.pmf.table_as_read.list_as_read` takes.
-
-    Returns
-    -------
-    dict or None
-        ``tables``: of each its ``names``, a ``text`` about it, its numbers as ``cells`` with the
-        last variable changing fastest, levels in the order of the model, whether they are
-        ``counted``, their ``total``, by place the text of cells that are ``not_given``, and the
-        ``distance`` from the model; ``left``: how many tables are left out.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> pairs = {("a", "b"): [[1, 2], [3, 4]], ("b", "c"): [[1, 3], [2, 4]]}
-    >>> plain = plain_as_read(rj.factorize(rj.Marginals.from_tables(pairs)).pmf)
-    >>> plain["tables"][0]["cells"], plain["left"]
-    ([1.0, 2.0, 3.0, 4.0], 0)
-    """
-    tables, left = list_as_read(pmf, notes, most_cells=MOST_GIVEN_CELLS)
-    if not tables and not left:
-        return None
-    return {"tables": [_plain_table(table) for table in tables], "left": left}
-
-
-def _plain_table(table: TableAsRead) -> dict[str, Any]:
-    hidden = np.flatnonzero(np.isnan(table.given)).tolist()
-    return {
-        "names": list(table.names),
-        "text": table.text,
-        "cells": np.nan_to_num(table.given).ravel().tolist(),
-        "counted": table.counted,
-        "total": table.total,
-        "not_given": {str(place): table.write_given(place) for place in hidden},
-        "distance": table.fit.distance,
     }
 
 

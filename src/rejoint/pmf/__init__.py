@@ -10,7 +10,6 @@ composite          count and model together: composite answers
 answer             Answer, and its text and HTML
 answer_basis       what an answer of a model from tables rests on, and its range
 given_tables       GivenTables: the tables that a model was fitted to
-table_as_read      each of these tables beside what the model gives
 to_frame           Mode; tables as frames
 entropy            entropies and mutual information
 from_dense         an exact model of any dense joint; exact joins of classes

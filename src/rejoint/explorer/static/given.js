@@ -7,12 +7,12 @@ import { infer, jointTable } from "./inference.js";
 import { panel } from "./target.js";
 
 /** A number of a table: a count, or a share in percent; as Python has it. */
-export function writeCell(number, counted) {
+function writeCell(number, counted) {
   return counted ? formatNumber(number) : `${formatNumber(100 * number)} %`;
 }
 
 /** A number of the model: what is left of zeros is said to be less than the least that is shown. */
-export function writeModel(number, counted) {
+function writeModel(number, counted) {
   const least = counted ? 0.01 : 1e-6;
   return number > 0 && number < least ? `<${writeCell(least, counted)}` : writeCell(number, counted);
 }
