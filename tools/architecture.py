@@ -39,11 +39,11 @@ BUDGETS = {
     "records domain": (3_000, 4_130),
     "cli": (1_900, 2_760),
     "estimation rank": (2_700, 3_471),
-    "pmf model queries": (3_200, 4_177),
+    "pmf model queries": (3_200, 4_041),
     "identifiability": (1_400, 2_433),
     "estimators": (3_700, 4_510),
     "kernels solver io": (2_000, 2_844),
-    "": (2_600, 3_282),
+    "": (2_600, 3_357),
 }
 
 #: What builds a FitResult: its name, or ``cls`` with a model.
