@@ -122,7 +122,7 @@ def _label(text: str, labels: Any, noun: str) -> Any:
 def _of_user(model: "JointRecommender", o: Options, names: Any) -> dict[Any, float]:
     """Return what a user has rated, from rows of user, item, rating."""
     raw = read_raw(o.data, o)
-    if not isinstance(names, list):
+    if not isinstance(names, list) or len(names) not in (2, 3):
         names = list(raw.names[: 2 if model.feedback == "implicit" else 3])
     users, items, *rest = (raw.values(name) for name in names)
     stars = rest[0] if rest else [1.0] * len(items)

@@ -17,10 +17,10 @@ import struct
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from math import prod
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -58,17 +58,35 @@ class ArchiveError(ValueError):
     """Error raised for an archive that is truncated or corrupt; its text says what is wrong."""
 
 
-class ArrayTree(Protocol):
-    """A JSON object and named arrays, whatever the form of the file."""
+class ArrayTree:
+    """A JSON object and named arrays, whatever the form of the file.
+
+    Attributes
+    ----------
+    meta : object
+        The JSON object; None where an archive has none.
+    """
 
     meta: Any
 
-    def __contains__(self, name: str) -> bool: ...
+    def __contains__(self, name: str) -> bool:
+        raise NotImplementedError
 
     def array(
         self, name: str, kind: str | None = None, *, may_be_empty: bool = False
     ) -> NDArray[Any]:
         """Read an array, of the type `kind` (such as ``"<f8"``) or of any numeric type."""
+        if name not in self:
+            raise ArchiveError(f"it has no array {cite(name)}")
+        numbers, shape = self._read(name, kind)
+        if (numbers.size and min(shape, default=1) > 0) or (may_be_empty and prod(shape) == 0):
+            with suppress(ValueError, OverflowError):  # an empty array may claim any shape
+                return numbers.reshape(shape)
+        raise ArchiveError(f"array {cite(name)} does not have the size that it claims")
+
+    def _read(self, name: str, kind: str | None) -> tuple[NDArray[Any], Sequence[int]]:
+        """Return the numbers of an array, and the shape that it claims."""
+        raise NotImplementedError
 
 
 def write_archive(
@@ -147,14 +165,8 @@ _PLAIN_ARRAY = object_of(
 )
 
 
-class TextTree:
-    """A JSON object of a text file, with its arrays.
-
-    Attributes
-    ----------
-    meta : object
-        The JSON object.
-    """
+class TextTree(ArrayTree):
+    """A JSON object of a text file, with its arrays."""
 
     def __init__(self, meta: Any) -> None:
         self.meta = meta
@@ -163,21 +175,13 @@ class TextTree:
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
-    def array(
-        self, name: str, kind: str | None = None, *, may_be_empty: bool = False
-    ) -> NDArray[Any]:
-        """Read an array, of the type `kind` (such as ``"<f8"``) or of any numeric type."""
-        if name not in self:
-            raise ArchiveError(f"it has no array {cite(name)}")
+    def _read(self, name: str, kind: str | None) -> tuple[NDArray[Any], Sequence[int]]:
         plain = self._arrays[name]
         _check_type(plain["type"], name, kind)
         array = array_of(plain["values"], plain["type"], f"array {cite(name)}")
-        if not array.size and may_be_empty and prod(plain["shape"]) == 0:
-            with suppress(ValueError, OverflowError):
-                return array.reshape(plain["shape"])
-        if list(array.shape) != plain["shape"] or not array.size:
+        if array.size and list(array.shape) != plain["shape"]:
             raise ArchiveError(f"array {cite(name)} does not have the size that it claims")
-        return array
+        return array, plain["shape"]
 
 
 def read_archive(file: IO[bytes]) -> "Archive":
@@ -201,14 +205,8 @@ def _errors_in_words() -> Iterator[None]:
         raise ArchiveError(str(error)[:200]) from error
 
 
-class Archive:
-    """An open archive.
-
-    Attributes
-    ----------
-    meta : object
-        Contents of ``meta.json``; None where it is absent or no JSON.
-    """
+class Archive(ArrayTree):
+    """An open archive."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
@@ -222,27 +220,17 @@ class Archive:
     def __contains__(self, name: str) -> bool:
         return f"{name}.npy" in self._members
 
-    def array(
-        self, name: str, kind: str | None = None, *, may_be_empty: bool = False
-    ) -> NDArray[Any]:
-        """Read an array, of the type `kind` (such as ``"<f8"``) or of any numeric type."""
-        if name not in self:
-            raise ArchiveError(f"it has no array {cite(name)}")
+    def _read(self, name: str, kind: str | None) -> tuple[NDArray[Any], Sequence[int]]:
         with _errors_in_words():
             info = self._check_member(f"{name}.npy")
             with self._file.open(info) as member:
                 dtype, shape = _read_header(member, name, kind)
                 # The header is checked against the size before memory is taken for the array.
                 size = np.dtype(dtype).itemsize * prod(shape)
-                empty = min(shape, default=1) < 1
-                if (empty and not may_be_empty) or size != info.file_size - member.tell():
+                if size != info.file_size - member.tell():
                     raise ArchiveError(f"array {cite(name)} does not have the size that it claims")
                 data = bytearray(member.read())
-        try:
-            numbers = np.frombuffer(data, dtype) if size else np.empty(0, dtype)
-            return numbers.reshape(shape)
-        except ValueError as error:  # an empty array may claim any shape
-            raise ArchiveError(f"array {cite(name)}: {error}") from error
+        return np.frombuffer(data, dtype) if size else np.empty(0, dtype), shape
 
     def _check_member(self, name: str) -> zipfile.ZipInfo:
         """Check that a member is there once and stored: a compressed one could have any size."""

@@ -38,7 +38,6 @@ import numpy as np
 
 from rejoint.io.schema import (
     SchemaError,
-    any_of,
     dict_of,
     flag,
     list_of,
@@ -62,6 +61,13 @@ FIT_TEXTS = ("choice", "stop", "agreement")
 
 _COUNT = number(0.0)
 _NAMES = list_of(text())
+
+
+def _text_or_names(value: Any, where: str) -> Any:
+    """Accept the name of one variable or a list of names."""
+    return (text() if isinstance(value, str) else _NAMES)(value, where)
+
+
 _CURVE = {name: list_of(number()) for name in ("ranks", "scores", "errors")}
 #: Notes that something computes with; others are shown as text, whatever they are.
 _NOTES = {
@@ -89,8 +95,8 @@ _NOTES = {
         }
     ),
     "rank_curve": object_of({**_CURVE, "rank": number(1)}, {"tied": list_of(number())}),
-    "ratings": any_of(list_of(text(), size=3), list_of(text(), size=2)),  # choices have no rating
-    "target": any_of(text(), _NAMES),
+    "ratings": _NAMES,
+    "target": _text_or_names,
     "class_names": list_of(text()),
 }
 _CHECK_NOTES = object_of({}, {key: nullable(schema) for key, schema in _NOTES.items()})

@@ -94,34 +94,9 @@ def flag(value: Any, where: str) -> Any:
     return value
 
 
-def one_of(*choices: Any) -> Schema:
-    """Accept one of some values."""
-
-    def check(value: Any, where: str) -> Any:
-        if not any(type(value) is type(choice) and value == choice for choice in choices):
-            _refuse(value, where, f"{' or '.join(map(repr, choices))}")
-        return value
-
-    return check
-
-
 def nullable(schema: Schema) -> Schema:
     """Accept null too."""
     return lambda value, where: None if value is None else schema(value, where)
-
-
-def any_of(*schemas: Schema) -> Schema:
-    """Accept what one of some schemas accepts."""
-
-    def check(value: Any, where: str) -> Any:
-        for schema in schemas[:-1]:
-            try:
-                return schema(value, where)
-            except SchemaError:
-                continue
-        return schemas[-1](value, where)
-
-    return check
 
 
 def list_of(item: Schema, *, size: int | None = None) -> Schema:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.columns import Coded
 from rejoint.domain.columns import numbers_of as numbers_of
-from rejoint.messages import Argument, join_messages, remark
+from rejoint.messages import remark
 from rejoint.records.files import Source, read_beginning, read_lines
 from rejoint.records.frames import Frame, cut_tables
 from rejoint.text import cite, plural, show
@@ -183,11 +183,11 @@ def _check_rows(
     """Yield the cells of rows; raise an error for a row that is shorter or longer."""
     for line, row in rows:
         if len(row) != wide:
-            text = (
+            raise ValueError(
                 f"{source.name}, line {line}: {plural(len(row), 'cell')}, but {where} has {wide}. "
                 f"Quote cells that hold the delimiter ({cite(dialect.delimiter)}), or use "
+                "delimiter=."
             )
-            raise ValueError(join_messages([text, Argument("delimiter"), "."], ""))
         yield row
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from rejoint.cost import read_all
-from rejoint.messages import Argument, join_messages, remark
+from rejoint.messages import remark
+from rejoint.text import cite
 
 _GZIP = b"\x1f\x8b"
 
@@ -124,13 +125,11 @@ def read_beginning(source: Source, encoding: str | None = None) -> Beginning:
     try:
         text = sample.decode(encoding, errors="replace")
     except (LookupError, ValueError):  # unknown, not of text, or with a zero in its name
-        no = " is not known to Python as an encoding of text."
-        raise ValueError(join_messages([Argument("encoding", encoding), no], "")) from None
+        no = "is not known to Python as an encoding of text"
+        raise ValueError(f"encoding={cite(encoding)} {no}.") from None
     if "\0" in text:
-        zeros = f"{source.name} contains zero bytes, so it is not text: give "
-        other, encoded = Argument("format"), Argument("encoding")
-        use = join_messages([other, "if it has another format, or", encoded])
-        raise ValueError(join_messages([zeros, use, "."], ""))
+        use = "give format= if it has another format, or encoding="
+        raise ValueError(f"{source.name} contains zero bytes, so it is not text: {use}.")
     return Beginning(encoding, text, len(sample) < SAMPLE_BYTES)
 
 
@@ -142,11 +141,10 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
         sample.decode("utf-8")
     except UnicodeDecodeError as error:
         if len(sample) - error.start > 3:  # otherwise the sample ends within a character
-            text = (
+            remark(
                 f"{source.name} is not UTF-8 (byte {error.start}): it is read as Windows-1252, the "
-                "most common other Western encoding. Give "
+                "most common other Western encoding. Give encoding= if that is wrong."
             )
-            remark(join_messages([text, Argument("encoding"), " if that is wrong."], ""))
             return "cp1252"
     return "utf-8"
 
@@ -166,7 +164,7 @@ def read_lines(source: Source, encoding: str) -> Iterator[str]:
                 yield line
         except UnicodeError as error:
             reason = getattr(error, "reason", error)
-            text = f"{source.name}, after line {seen}: not {encoding} ({reason}). Use "
-            example = ", for instance 'latin-1'."
-            raise ValueError(join_messages([text, Argument("encoding"), example], "")) from error
+            use = "Use encoding=, for instance 'latin-1'"
+            text = f"{source.name}, after line {seen}: not {encoding} ({reason}). {use}."
+            raise ValueError(text) from error
         lines.detach()  # the source closes what it opened

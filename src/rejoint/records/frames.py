@@ -13,7 +13,6 @@ from rejoint.domain.columns import Codes, check_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import label_array
 from rejoint.domain.variable import Variable
-from rejoint.messages import PythonName, join_messages
 from rejoint.text import cite, nearest, plural, show
 
 _TAKEN = (
@@ -101,8 +100,7 @@ def split_column(frame: Frame, name: str, use: str = "sample_weight") -> tuple[F
     if names.count(name) != 1:
         count = "there is no column" if name not in names else "there is more than one column"
         must = "it must be the name of one column, and the columns are"
-        text = f": {count} {cite(name)}; {must} {show(names)}.{nearest(name, names)}"
-        raise KeyError(join_messages([PythonName(use), text], ""))
+        raise KeyError(f"{use}: {count} {cite(name)}; {must} {show(names)}.{nearest(name, names)}")
     at = names.index(name)
     return frame.without([name]), frame.columns[at]
 

@@ -35,7 +35,7 @@ from rejoint.domain.labels import (
     values_within,
 )
 from rejoint.domain.variable import Kind, Variable
-from rejoint.messages import Argument, PythonName, join_messages, remark
+from rejoint.messages import remark
 from rejoint.text import cite, nearest, plural, show
 
 
@@ -190,16 +190,13 @@ class Declarations(NamedTuple):
     def check(self, known: Sequence[str], what: str = "columns") -> None:
         """Raise KeyError for a declaration about a column that does not exist."""
         named = self.not_applicable if isinstance(self.not_applicable, tuple) else ()
-        declared: dict[str, tuple[str, ...]] = dict.fromkeys(self.missing_level, ("missing_level",))
-        declared |= dict.fromkeys(named, ("not_applicable",))
-        declared |= dict.fromkeys(self.by_name, ("kinds", "levels", "bins"))
+        declared = dict.fromkeys(self.missing_level, "missing_level")
+        declared |= dict.fromkeys(named, "not_applicable")
+        declared |= dict.fromkeys(self.by_name, "kinds, levels or bins")
         for name, arguments in declared.items():
             if name not in known:
-                *first, last = map(PythonName, arguments)
-                either = join_messages([join_messages(first, ", "), last], " or ")
-                near = nearest(name, known)
-                there = f": there is no {cite(name)}; the {what} are {show(known)}.{near}"
-                raise KeyError(join_messages([either, there], ""))
+                there = f"the {what} are {show(known)}.{nearest(name, known)}"
+                raise KeyError(f"{arguments}: there is no {cite(name)}; {there}")
 
 
 def read_declarations(
@@ -473,9 +470,11 @@ def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
     unclear = next((x for x in coded.labels if type(x) is not int and date_part(x, "year")), None)
     if unclear is not None or not (parts or declared.levels):
         shown = show(coded.labels) if unclear is None else cite(unclear)
-        text = f"Variable {cite(name)} has no {part} in {shown}: write dates as 2020-01-31, or use "
-        year = Argument("kinds", {name: "nominal" if unclear is None else "year"})
-        raise ValueError(join_messages([text, year, "."], ""))
+        use = f"kinds={{{cite(name)}: {'nominal' if unclear is None else 'year'!r}}}"
+        raise ValueError(
+            f"Variable {cite(name)} has no {part} in {shown}: write dates as 2020-01-31, or use "
+            f"{use}."
+        )
     places: dict[Level, int] = {label: code for code, label in enumerate(parts)}
     codes = coded.mapped([places.get(label, -1) for label in coded.labels])
     return Coded(tuple(parts), codes, declared=True)
@@ -714,7 +713,9 @@ class ColumnSummary:
         if not self.has_name:
             rule = rule.without_names()
         if self.error is not None:
-            return leave_out_unreadable(self.error, declared, rule)
+            if declared.is_kept or not rule.leave_out:
+                raise self.error
+            return LeftOut("other")
         if self.left_out is not None:
             if rule.leave_out and not declared.is_kept:
                 return self.left_out
@@ -744,24 +745,16 @@ class ColumnSummary:
     def _numbers_rows(self, declared: Declaration, rule: ColumnRule) -> bool:
         """Return whether numbers that are too many to be levels number or identify the rows."""
         if self.labels or declared.kind not in (None, "binned") or declared.bins is False:
-            text = (
+            raise ValueError(
                 f"Variable {cite(self.name)} has more than {MOST_DISTINCT:,} different numbers, "
-                "which can only be binned: use "
+                f"which can only be binned: use bins={{{cite(self.name)}: 10}}, or leave the "
+                "column out."
             )
-            bins = Argument("bins", {self.name: 10})
-            raise ValueError(join_messages([text, bins, ", or leave the column out."], ""))
         if not declared.silent or not rule.leave_out or self.distinct_share <= rule.nearly_all:
             return False
         span = self.range[1] - self.range[0] + 1
         is_in_steps = self.distinct_share == 1 and span == float(self.value_counts[0].sum())
         return is_in_steps or (bool(np.isfinite(span)) and is_identifier_name(self.name))
-
-
-def leave_out_unreadable(error: LabelError, declared: Declaration, rule: ColumnRule) -> LeftOut:
-    """Leave out a column whose values cannot be labels, unless it is declared or has no name."""
-    if declared.is_kept or not rule.leave_out:
-        raise error
-    return LeftOut("other")
 
 
 def _tally(

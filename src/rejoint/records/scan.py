@@ -30,9 +30,9 @@ from rejoint.io.schema import (
     flag,
     number,
     object_of,
-    one_of,
     read_domain,
     read_json,
+    text,
 )
 from rejoint.records.records import Records
 from rejoint.records.survey_design import SurveyDesign
@@ -267,8 +267,7 @@ def _open(place: Path, packed: Packed) -> Scan:
 
 _HEAD = object_of(
     {
-        **{"rows": number(0, whole=True), "type": one_of("|i1", "<i2", "<i4")},
-        **{"weighted": flag, "domain": anything},
+        **{"rows": number(0, whole=True), "type": text(), "weighted": flag, "domain": anything},
     },
     {"clustered": flag, "design": anything},
 )
@@ -289,7 +288,9 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"'{folder}' is not a pack of records: it has no {META}.") from None
     rows = head["rows"]
-    types: dict[str, np.dtype[Any]] = {"codes": np.dtype(head["type"])}
+    types: dict[str, np.dtype[Any]] = {"codes": np.dtype(code_dtype(max(domain.shape, default=1)))}
+    if head["type"] != types["codes"].str:
+        raise ValueError(f"'{folder}' is damaged: 'type' of {META} does not fit its levels.")
     there = {"weight": head["weighted"], "clusters": head.get("clustered", False)}
     types |= {name: kind for name, kind in BESIDE.items() if there[name]}
     for name, kind in types.items():

@@ -30,17 +30,11 @@ from rejoint.domain.columns import Coded, Numbers, parse_numbers, read_column
 from rejoint.domain.labels import scale_weights
 from rejoint.io.schema import LARGEST
 from rejoint.kernels import SparseCodes
-from rejoint.messages import Message, PythonName, join_messages
 from rejoint.records.frames import Frame, split_column
 from rejoint.text import cite, plural
 
 #: Rows whose cells are summed at a time.
 CHUNK = 2**16
-
-
-def about(name: str, text: str) -> Message:
-    """Return a message that begins with the name of an argument."""
-    return join_messages([PythonName(name), text], "")
 
 
 def as_weight(weight: Any, rows: int, name: str = "sample_weight") -> FloatArray:
@@ -53,7 +47,7 @@ def as_weight(weight: Any, rows: int, name: str = "sample_weight") -> FloatArray
 
 def no_weight_error(name: str = "sample_weight") -> ValueError:
     """Return the error for weights that are all zero."""
-    return ValueError(about(name, " is zero in every row: nothing would count."))
+    return ValueError(f"{name} is zero in every row: nothing would count.")
 
 
 def as_part_weight(
@@ -63,21 +57,21 @@ def as_part_weight(
     try:
         checked = np.array(weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(about(name, " must be numbers, one for each row.")) from None
+        raise TypeError(f"{name} must be numbers, one for each row.") from None
     if checked.shape != (rows,):
         shape = f"not an array of shape {checked.shape}"
-        text = f" must be one number for each of the {plural(rows, 'row')}, {shape}."
-        raise ValueError(about(name, text))
+        raise ValueError(
+            f"{name} must be one number for each of the {plural(rows, 'row')}, {shape}."
+        )
     bad = ~(np.isfinite(checked) & (checked >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        text = f" must be finite and nonnegative, but row {before + row} has {checked[row]}."
-        raise ValueError(about(name, text))
+        wrong = f"row {before + row} has {checked[row]}"
+        raise ValueError(f"{name} must be finite and nonnegative, but {wrong}.")
     with np.errstate(over="ignore"):
         if checked.sum() > LARGEST:
             most = f"{LARGEST:g}, the largest number that a model file can hold"
-            text = f" adds up to more than {most}: divide the weights by a large number."
-            raise ValueError(about(name, text))
+            raise ValueError(f"{name} adds up to more than {most}: divide it by a large number.")
     checked.setflags(write=False)
     return checked
 
@@ -86,14 +80,13 @@ def read_groups(column: Any, rows: int, name: str, before: int = 0) -> Coded:
     """Return the group of each row, or raise an error that says what is wrong with the column."""
     groups = parse_numbers(read_column(column, name))
     if len(groups) != rows:
-        text = f" must have one value for each of the {plural(rows, 'row')}, not {len(groups):,}."
-        raise ValueError(about(name, text))
+        count = f"each of the {plural(rows, 'row')}, not {len(groups):,}"
+        raise ValueError(f"{name} must have one value for {count}.")
     if not groups.is_present.all():
-        text = (
-            f": row {before + int(np.argmin(groups.is_present))} has no value. Give every record a "
-            "group, a group of its own where none is known, or leave the record out."
+        raise ValueError(
+            f"{name}: row {before + int(np.argmin(groups.is_present))} has no value. Give every "
+            "record a group, a group of its own where none is known, or leave the record out."
         )
-        raise ValueError(about(name, text))
     return groups.coded() if isinstance(groups, Numbers) else groups
 
 
@@ -269,15 +262,15 @@ class WeightArguments:
         """Raise unless all are names of columns."""
         for name, value in self.given.items():
             if not isinstance(value, str):
-                use = about(name, " must be the name of a column.")
-                raise TypeError(f"{source} is read part by part: " + use)
+                use = f"{name} must be the name of a column"
+                raise TypeError(f"{source} is read part by part: {use}.")
 
     def check_arrays(self, what: str) -> None:
         """Raise if one is the name of a column."""
         for name, value in self.given.items():
             if isinstance(value, str):
                 rest = f"{what} give the values, an array with one for each row."
-                raise TypeError(about(name, f"={cite(value)}: {rest}"))
+                raise TypeError(f"{name}={cite(value)}: {rest}")
 
     def split(self, frame: Frame, before: int = 0) -> tuple[Frame, RowWeights]:
         """Return a frame without the columns that are named, and the weights of its rows.
@@ -322,8 +315,7 @@ def read_numbers(raw: Any, name: str, column: str) -> FloatArray:
     """Return a column of numbers, NaN where missing, or raise an error that names it."""
     numbers = parse_numbers(read_column(raw, column))
     if not isinstance(numbers, Numbers):
-        text = f": the column {cite(column)} must hold a number in every row."
-        raise ValueError(about(name, text))
+        raise ValueError(f"{name}: the column {cite(column)} must hold a number in every row.")
     return numbers.floats()
 
 
@@ -424,11 +416,10 @@ class DesignSums:
         if self.rows and total <= 0:
             raise no_weight_error("survey_weight")
         if self.has_clusters and len(self.units) < 2:
-            text = (
-                ": all records are in one cluster, so the data do not show how much clusters "
-                "differ. Leave it out, or give smaller groups."
+            raise ValueError(
+                "clusters: all records are in one cluster, so the data do not show how much "
+                "clusters differ. Leave it out, or give smaller groups."
             )
-            raise ValueError(about("clusters", text))
         effect = records * squares / total**2 if total > 0 else 1.0
         strata, stratum = np.unique(self.strata, return_inverse=True)
         if self.has_strata or self.has_clusters:
