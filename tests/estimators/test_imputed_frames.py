@@ -311,3 +311,17 @@ def test_probabilities_come_in_the_callers_library():
     assert arrow.column_names == list(COLUMNS)
     assert arrow["flag"].to_pylist() == probability["flag"].tolist()
     assert table.notna().all(axis=None)
+
+
+def test_frames_whose_columns_are_numbered():
+    X = pd.DataFrame(np.array([[0.0, 1.0, np.nan], [1.0, 0.0, np.nan]] * 30))
+    holes = X.set_index(X.index + 7)
+    holes.iloc[0, 0] = np.nan
+    settings = {"rank": 2, "solver": "ml", "add_indicator": True, "random_state": 0}
+    with pytest.warns(rj.Remark, match="no value in any row"):
+        filled = rj.JointImputer(**settings).fit_transform(holes)
+    assert list(filled.columns) == [0, 1, "missingindicator_0"]
+    assert filled[[0, 1]].equals(X[[0, 1]].set_index(holes.index))
+    with pytest.warns(rj.Remark, match="no value in any row"):
+        kept = rj.JointImputer(**settings, keep_empty_features=True).fit_transform(holes)
+    assert (kept[2] == 0.0).all()

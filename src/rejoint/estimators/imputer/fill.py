@@ -14,6 +14,7 @@ from rejoint.domain.variable import Variable
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.mixture import Mixture, find_mode
 from rejoint.records.frames import Frame
+from rejoint.records.records import drop_columns
 
 if TYPE_CHECKING:
     from rejoint.estimators.imputer.cell_model import CellModel
@@ -191,28 +192,29 @@ def own_names(X: Any, frame: Frame) -> list[Any]:
     return list(range(len(frame.columns))) if table is None else list(table.columns)
 
 
-def rebuild(X: Any, columns: Mapping[Any, Any]) -> Any:
-    """Return a table of the kind of X that has other columns, by the names of X or new ones."""
+def rebuild(X: Any, frame: Frame, columns: Mapping[Any, Any]) -> Any:
+    """Return a table of the kind of X that has other columns, by the names of X or new ones.
+
+    ``frame`` is X, taken apart.
+    """
     if isinstance(X, Mapping):
         return dict(columns)
     if is_dicts(X):
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return [
-            {
-                key: cell
-                for key, cell in zip(columns, row, strict=True)
-                if not (cell is None and key not in own)
-            }
-            for row, own in zip(zip(*columns.values(), strict=True), X, strict=True)
+            {key: cell for key, cell in row.items() if cell is not None or key in own}
+            for row, own in zip(rows, X, strict=True)
         ]
     table = _frame_of(X)
     if table is not None:
-        series = []
+        before, series = dict(zip(table.columns, frame.columns, strict=True)), []
         for name, column in columns.items():
             if isinstance(column, np.ndarray):
                 series.append(nw.new_series(name, column, backend=table.implementation))
-            elif name not in table.columns or table[name].to_native() is not column:
+            elif column is not before[name]:
                 series.append(_series_of(column).alias(name))
-        return table.with_columns(*series).select(*columns).to_native()
+        left_out = {str(name) for name in table.columns if name not in columns}
+        return drop_columns(table.with_columns(*series).to_native(), left_out)
     if isinstance(X, list | tuple):
         cells = np.empty((len(X), len(columns)), dtype=object)
         for n, column in enumerate(columns.values()):

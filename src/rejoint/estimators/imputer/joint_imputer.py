@@ -379,7 +379,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             masks = table.is_missing.T[self.indicator_features_].copy()
             added = [f"missingindicator_{self._columns[n]}" for n in self.indicator_features_]
             columns |= dict(zip(added, masks, strict=True))
-        return rebuild(X, columns)
+        return rebuild(X, table.frame, columns)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that :meth:`transform` returns.
@@ -472,7 +472,9 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             if not is_frame(X):
                 return completed, shares
             names = own_names(X, table.frame)
-            return completed, rebuild(X, dict(zip(names, shares.T.copy(), strict=True)))
+            return completed, rebuild(
+                X, table.frame, dict(zip(names, shares.T.copy(), strict=True))
+            )
         if confidence:
             raise ValueError("impute: probabilities are for one table only; leave out n_draws.")
         if not isinstance(n_draws, int | np.integer) or n_draws < 1:
@@ -696,7 +698,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         """Return X with the filled cells, in its own library and dtypes."""
         if isinstance(X, Records):
             return self._completed_records(X, table, filled)
-        return rebuild(X, self._completed_columns(X, table, filled, rng))
+        return rebuild(X, table.frame, self._completed_columns(X, table, filled, rng))
 
     def _completed_records(self, X: Records, table: "EncodedTable", filled: Filled) -> Records:
         known = Records.of(X, domain=self._read_in).codes
