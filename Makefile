@@ -103,13 +103,16 @@ docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 docs-check: docs browser  ## overflow at 1440 pixels, and what searches find
 	@$(BIN)/python -m tools.check_pages docs/_build/html
 
+# Old packages use what newer ones have deprecated.
+FLOOR_WARNINGS := -W ignore::DeprecationWarning -W ignore::FutureWarning -W ignore::pytest.PytestRemovedIn10Warning
+
 test-floor:  ## the suite at the minimum versions that pyproject.toml names, in an environment of its own
 	@mkdir -p build
 	$(PYTHON) -m venv build/floor
 	$(PYTHON) -m tools.floors > build/floors.txt
 	build/floor/bin/python -m pip install -qq --disable-pip-version-check -c build/floors.txt -e '.[test]'
 	build/floor/bin/python -m pip list --disable-pip-version-check | grep -i -e numpy -e scipy -e scikit-learn -e pandas
-	build/floor/bin/python -m pytest -q -n $(WORKERS) --dist loadfile
+	build/floor/bin/python -m pytest -q -n $(WORKERS) --dist loadfile $(FLOOR_WARNINGS)
 
 dist: $(VENV)/dist.stamp  ## sdist and wheel into dist/, each installed and tried, the sdist with and without compiler
 	rm -rf dist
