@@ -45,16 +45,11 @@ class Unknown(NamedTuple):
     labels: tuple[Level, ...]
     cells: int
     row: int
-    are_more: bool = False
 
     def joined(self, later: "Unknown") -> "Unknown":
         """Return this and what a later part has."""
-        labels, are_more = self.labels, self.are_more or later.are_more
-        if not are_more:
-            labels = tuple(dict.fromkeys((*labels, *later.labels)))
-            are_more = len(labels) > MOST_UNKNOWN
-        cells, row = self.cells + later.cells, min(self.row, later.row)
-        return Unknown(labels[:MOST_UNKNOWN], cells, row, are_more)
+        labels = tuple(dict.fromkeys((*self.labels, *later.labels)))[:MOST_UNKNOWN]
+        return Unknown(labels, self.cells + later.cells, min(self.row, later.row))
 
 
 def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
@@ -80,7 +75,7 @@ def unknown_text(
     what = "numbers outside all bins" if binned else "labels that are not levels"
     cells = plural(unknown.cells, "cell")
     labels = show(unknown.labels)
-    if unknown.are_more:
+    if len(unknown.labels) == MOST_UNKNOWN:
         labels = labels.replace("... (", "... (more than ")
     return f"Variable {cite(name)}: {cells} with {what}, {outcome}: {labels}."
 

@@ -195,7 +195,6 @@ def check_axes(
 
 def write_model(path: Path, model: SavedModel) -> None:
     """Write a model to a file, whole or not at all: as text if its name ends in ``.json``."""
-    check_saved(model)
     with atomic_file(path, signature=SIGNATURE) as file:
         write_open(file, model, plain=str(path).lower().endswith(".json"))
 

@@ -218,14 +218,6 @@ def choose_backend(backend: str | None) -> Backend:
     return cast(Backend, backend)
 
 
-def _texts(variable: Variable, representatives: bool) -> list[str] | None:
-    """Return the levels as text if they are text or bins."""
-    if variable.kind == "binned":
-        return None if representatives else [str(level) for level in variable.levels]
-    texts = [level for level in variable.levels if isinstance(level, str)]
-    return texts if len(texts) == len(variable) else None
-
-
 def _values(
     variable: Variable, codes: Codes, representatives: bool, *, can_mix: bool
 ) -> tuple[list[str] | None, NDArray[Any], NDArray[np.bool_]]:
@@ -233,9 +225,9 @@ def _values(
 
     Values of missing cells are arbitrary.
     """
-    texts = _texts(variable, representatives)
-    if texts is not None:
-        return texts, codes, codes < 0
+    is_text = all(isinstance(level, str) for level in variable.levels)
+    if is_text or (variable.kind == "binned" and not representatives):
+        return [str(level) for level in variable.levels], codes, codes < 0
     if variable.empty is not None:
         codes = np.where(codes == len(variable) - 1, -1, codes)
     values = np.array(variable.representatives or label_array(variable.values))[codes]

@@ -19,7 +19,6 @@ from rejoint.solver.solver import (
     Stop,
     check_needs,
 )
-from rejoint.text import duration
 
 
 def run(
@@ -77,7 +76,7 @@ def run(
     def note(step: int) -> None:
         seconds = perf_counter() - begun
         records.append(Record(start, solver.name, step, state.objective, state.residual, seconds))
-        session.report(describe(problem, records, limits))
+        session.report(describe(problem, records))
 
     def so_far(stop: Stop) -> Run:
         error = problem.error(state.objective)
@@ -110,41 +109,12 @@ def run(
     return done
 
 
-def describe(problem: Problem, records: Sequence[Record], limits: Limits) -> str:
-    """A line of progress, with the time that is left where it can be predicted.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> records = [Record(0, "em", k, 9.0 + 0.5**k, 0.1, float(k)) for k in range(30)]
-    >>> problem = SimpleNamespace(error=lambda objective: float("nan"))
-    >>> describe(problem, records, Limits(progress=1e-9))
-    'start 1, em step 29, objective 9.000000002, about 8 seconds left'
-    """
+def describe(problem: Problem, records: Sequence[Record]) -> str:
+    """Return a line of progress."""
     last = records[-1]
-    line = f"start {last.start + 1}, {last.solver} step {last.step}"
     error = problem.error(last.objective)
-    line += (
-        f", objective {last.objective:.10g}" if np.isnan(error) else f", relative error {error:.2e}"
-    )
-    left = seconds_left(records, limits)
-    return line if left is None or left < 5 else f"{line}, about {duration(left)} left"
-
-
-def seconds_left(records: Sequence[Record], limits: Limits) -> float | None:
-    """Seconds until the objective falls too slowly to go on, if its gains shrink as they did."""
-    window, last = limits.window, records[-1]
-    if len(records) <= 2 * window or last.step < 1:
-        return None
-    recent, before = (
-        records[-1 - k - window].objective - records[-1 - k].objective for k in (0, window)
-    )
-    enough = max(limits.progress * abs(last.objective), limits.gain)
-    if not 0 < enough < recent < before:
-        return None
-    steps = window * np.log(recent / enough) / np.log(before / recent)
-    each = (last.seconds - records[-1 - window].seconds) / window
-    return float(each * min(steps, limits.max_steps - last.step))
+    value = f"objective {last.objective:.10g}" if np.isnan(error) else f"relative error {error:.2e}"
+    return f"start {last.start + 1}, {last.solver} step {last.step}, {value}"
 
 
 def why_stop(problem: Problem, records: Sequence[Record], limits: Limits) -> Stop | None:
