@@ -9,11 +9,9 @@ from small_models import cyclic, random_pmf
 import rejoint as rj
 from rejoint.factorization import Algebraic
 from rejoint.factorization.algebraic import (
-    ModeBlocks,
     Subtables,
     grow_groups,
     stacked_rank,
-    virtual_tensor,
 )
 from rejoint.factorization.problem import make_problem
 from rejoint.metrics import factor_error, tensor_error
@@ -172,19 +170,6 @@ def test_more_classes_than_the_tables_show():
 # --- groups ------------------------------------------------------------------------------------
 
 
-def test_subtables_are_summed_down_and_turned():
-    truth = random_pmf(0, (2, 3, 4, 5), 2)
-    subtables = subtables_of(truth, subsets=[("x0", "x1", "x2"), ("x1", "x2", "x3")])
-    np.testing.assert_allclose(
-        subtables.table([3, 1]), truth.marginal(["x3", "x1"]), rtol=0, atol=1e-15
-    )
-    np.testing.assert_allclose(
-        subtables.table([2, 0, 1]), truth.marginal(["x2", "x0", "x1"]), rtol=0, atol=1e-15
-    )
-    assert (3, 2) in subtables
-    assert (0, 3) not in subtables
-
-
 @pytest.mark.parametrize(("levels", "pairs"), [((3,) * 4, False), ((2, 3, 4), True)])
 def test_stacked_rank_is_the_rank_of_stacked_factors(levels, pairs):
     # d = sum (I_n - 1) + 1, since each block of rows sums to one: not sum I_n.
@@ -197,17 +182,6 @@ def test_stacked_rank_is_the_rank_of_stacked_factors(levels, pairs):
     rank = stacked_rank(levels, range(len(levels)), pairs)
     assert rank == np.linalg.matrix_rank(stacked, tol=1e-8)
     assert rank < len(stacked)
-
-
-def test_virtual_tensor_is_that_of_stacked_factors():
-    truth = random_pmf(0, (2, 3, 4, 2, 3), 2)
-    groups = ModeBlocks(((0, 2),), ((1,), (4,)), ((3,),))
-    tensor = virtual_tensor(subtables_of(truth, order=4), groups)
-    a = truth.factors
-    first = (a[0][:, None] * a[2][None]).reshape(-1, 2)
-    second = np.vstack([a[1], a[4]])
-    wanted = np.einsum("f,if,jf,kf->ijk", truth.weights, first, second, a[3])
-    np.testing.assert_allclose(tensor, wanted, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("pairs", [False, True])

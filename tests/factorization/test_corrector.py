@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoint.factorization import unfolding
 from rejoint.factorization.corrector import correct, exclude_zeros
 from rejoint.factorization.table_goals import ExactGoal, IntervalGoal
 from rejoint.factorization.unfolding import FlatTables, TableTangent
@@ -63,22 +62,6 @@ def test_push_is_the_derivative_and_pull_its_transpose():
     a, s = tangent.transpose(numbers)
     inner = (model.weights * a) @ classes + np.sum(model.weights * model.factors * s * levels)
     assert numbers @ pushed == pytest.approx(inner, abs=1e-12)
-
-
-def test_products_that_do_not_fit_are_formed_again(monkeypatch):
-    rng = np.random.default_rng(2)
-    model = draw(rng)
-    cells = FlatTables(model.layout, SUBSETS)
-    numbers = rng.standard_normal(int(cells.starts[-1]))
-    whole = TableTangent(cells, model)
-    monkeypatch.setattr(unfolding, "MOST_KEPT_NUMBERS", 300)
-    parts = TableTangent(cells, model)
-    np.testing.assert_allclose(parts.tables, whole.tables, atol=1e-14)
-    for one, other in zip(parts.transpose(numbers), whole.transpose(numbers), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-12)
-    np.testing.assert_allclose(
-        parts.apply(*parts.transpose(numbers)), whole.apply(*whole.transpose(numbers)), atol=1e-12
-    )
 
 
 @settings(max_examples=15, deadline=None)

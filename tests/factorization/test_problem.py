@@ -13,7 +13,6 @@ from small_models import (
 )
 
 from rejoint.factorization.problem import mttkrp
-from rejoint.identifiability.gram_sums import gram_stack
 from rejoint.model import Model
 
 CASES = {
@@ -132,20 +131,3 @@ def test_scale_is_what_errors_are_measured_by():
     moments = problem.moments[0]
     wanted = tables + moments.family.weight @ moments.value**2
     assert problem.scale == pytest.approx(wanted, rel=1e-14)
-
-
-def test_families_tell_complete_from_partial():
-    complete = random_problem(0, (2, 3, 2, 2), all_subsets(4, 2, 3))
-    assert [(f.order, f.complete) for f in complete.families] == [(2, True), (3, True)]
-    partial = random_problem(0, (2, 3, 2, 2), all_subsets(4, 2, 3)[1:])
-    assert [(f.order, f.complete) for f in partial.families] == [(2, False), (3, True)]
-    # Elementary symmetric polynomials know one weight only.
-    uneven = random_problem(0, (2, 3, 2, 2), all_subsets(4, 3), even=False)
-    assert [f.complete for f in uneven.families] == [False]
-
-
-def test_gram_stack():
-    problem = random_problem(0, (2, 3), ((0, 1),))
-    _, factors = unpacked(random_model(0, (2, 3), 2))
-    wanted = [a.T @ a for a in blocks(problem, factors)]
-    np.testing.assert_allclose(gram_stack(problem.layout, factors), wanted, rtol=1e-14)

@@ -12,10 +12,7 @@ import rejoint as rj
 from rejoint.factorization.exact_rank import exact_rank, fit_identified
 from rejoint.factorization.log_linear import (
     Effects,
-    MarginPlan,
-    Sample,
     fit_log_linear,
-    mask_of,
 )
 from rejoint.factorization.max_entropy import (
     independent_model,
@@ -114,22 +111,6 @@ def test_tangent_is_the_derivative_of_the_effects():
         moved = Model.of(weights, parts)
         change = effects.values(tables_of_model(moved)) - effects.values(tables_of_model(model))
         assert np.allclose(change / small, tangent[:, column], atol=1e-6)
-
-
-def test_tables_that_follow_from_each_other_are_those_of_the_joint():
-    joint = np.random.default_rng(0).dirichlet(np.ones(72)).reshape(2, 3, 2, 2, 3)
-    subsets = [*combinations(range(5), 3), *combinations(range(5), 2), (1,)]
-    asked = []
-
-    def tabulate(subset):
-        asked.append(subset)
-        return margin(joint, subset)
-
-    made = MarginPlan(joint.shape, {mask_of(s) for s in subsets}).tabulate(tabulate)
-    assert asked == [(0, 1, 2, 3, 4)]  # all are sums of the joint
-    assert len(made) == len(subsets)
-    for subset in subsets:
-        assert np.allclose(made[mask_of(subset)], margin(joint, subset), atol=1e-15)
 
 
 def log_linear_start(effects, own):
@@ -340,9 +321,3 @@ def test_tables_with_too_many_effects_have_no_choice():
     levels = (16, 16, 16)
     joint = np.full(levels, 1.0 / prod(levels))
     assert choose_for_sample(as_tables(1e4 * joint, [(0, 1, 2)], noisy=True), session()) is None
-
-
-def test_a_sample_keeps_a_least_variance():
-    effects = Effects((2,), [(0,)])
-    sample = Sample(effects, np.array([0.1]), np.array([50.0]))
-    assert sample.covariance(np.zeros((1, 1)))[0, 0] > 0

@@ -7,7 +7,6 @@ from small_models import (
     all_subsets,
     blocks,
     model_table,
-    objective,
     random_model,
     random_problem,
     unpacked,
@@ -68,25 +67,6 @@ def test_weights_update_reaches_the_optimum(seed):
     np.testing.assert_allclose(weights, found.x, atol=1e-6)
 
 
-def test_inside_the_simplex_the_optimum_is_the_free_one():
-    gram, _ = quadratic(0, rows=4, rank=3)
-    inside = np.random.default_rng(1).dirichlet(np.full(4, 5.0), size=3).T
-    factor, _ = factor_update(gram, inside @ gram, np.full((4, 3), 0.25), np.zeros((4, 3)), 2000)
-    np.testing.assert_allclose(factor, inside, atol=1e-9)
-
-
-def test_duals_carry_on_between_calls():
-    gram, target = quadratic(2, rows=5, rank=3)
-    start, none = np.full((5, 3), 0.2), np.zeros((5, 3))
-    whole = factor_update(gram, target, start, none, 20)
-    first = factor_update(gram, target, start, none, 10)
-    halves = factor_update(gram, target, *first, 10)
-    for a, b in zip(whole, halves, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-12)
-    forgot = factor_update(gram, target, first[0], none, 10)
-    assert np.abs(forgot[0] - whole[0]).max() > 1e-6
-
-
 def test_a_singular_gram_matrix_is_no_obstacle():
     ones = np.ones((3, 3))  # three classes that look the same
     factor, _ = factor_update(ones, np.ones((2, 3)), np.full((2, 3), 0.5), np.zeros((2, 3)), 500)
@@ -101,16 +81,6 @@ def exact_problem(seed, levels, subsets, rank):
     return type(empty)(empty.levels, empty.subsets, tables, empty.weight), weights, factors
 
 
-def test_weights_are_recovered_given_the_factors():
-    # A slip in shapes (F x 1 against 1 x F) gives uniform weights here.
-    problem, weights, factors = exact_problem(3, (4, 3, 5), all_subsets(3, 2, 3), 4)
-    assert np.abs(weights - 0.25).max() > 0.1
-    even, none = np.full(4, 0.25), np.zeros(4)
-    normal = problem.visit(even, factors).weights_normal()
-    found, _ = weights_update(*normal, even, none, 3000)
-    np.testing.assert_allclose(found, weights, atol=1e-8)
-
-
 @pytest.mark.parametrize("n", range(4))
 def test_a_factor_is_recovered_given_the_rest(n):
     # First, middle and last variable of its tables: each unfolding must match its product.
@@ -123,21 +93,3 @@ def test_a_factor_is_recovered_given_the_rest(n):
     even, none = np.full((levels, 3), 1 / levels), np.zeros((levels, 3))
     found, _ = factor_update(gram, target, even, none, 5000)
     np.testing.assert_allclose(found, blocks(problem, factors)[n], atol=1e-7)
-
-
-def test_the_subproblems_are_those_of_the_objective():
-    # Optimal in one block at a time: no move of that block lowers the objective.
-    problem = random_problem(5, (3, 4, 2), all_subsets(3, 2), even=False)
-    weights, factors = unpacked(random_model(6, problem.levels, 2))
-    products = gram_sums.gram_stack(problem.layout, factors)
-    gram = np.outer(weights, weights) * gram_sums.factor_gram(problem.families, products, 1)
-    rows = problem.layout.rows(1)
-    best = factors.copy()
-    target = mttkrp(problem, factors, 1) * weights
-    best[rows], _ = factor_update(gram, target, factors[rows], np.zeros((4, 2)), 3000)
-    least = objective(problem, weights, best)
-    rng = np.random.default_rng(7)
-    for size in (1e-3, 1e-2, 0.1, 1.0):
-        other = best.copy()
-        other[rows] = (1 - size) * best[rows] + size * rng.dirichlet(np.ones(4), size=2).T
-        assert objective(problem, weights, other) >= least - 1e-15

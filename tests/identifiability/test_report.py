@@ -12,7 +12,7 @@ import rejoint as rj
 from rejoint.identifiability import bounds
 from rejoint.identifiability.assessment import assess_tables
 from rejoint.identifiability.gram_sums import symmetric
-from rejoint.identifiability.groupings import solvable_rank, split_evenly
+from rejoint.identifiability.groupings import solvable_rank
 from rejoint.identifiability.jacobian import generic_ranks
 from rejoint.identifiability.layout import read_layout
 
@@ -127,10 +127,6 @@ def test_compound_is_the_largest_rank_of_its_inequality(sides):
 )  # fmt: skip
 def test_ranks_below_the_expected_one(sides, rank):
     assert all(bounds.below_expected(turn) == rank for turn in set(permutations(sides)))
-
-
-def test_balanced_groups():
-    assert sorted(map(len, split_evenly([2] * 9, 3))) == [3, 3, 3]
 
 
 def test_counting_counts_the_closure():
@@ -265,11 +261,6 @@ def test_hundreds_of_variables():
     )  # groups of 167 and 166 have d = 836 and 831: 2^(9 + 9 - 2)
     assert said["Proposition 1"].value == float("inf")
     assert "Proposition 1" in str(said)
-
-
-def test_groups_are_never_empty_where_they_need_not_be():
-    said = report([3] * 3, order=3)
-    assert all(len(b.partition) == 3 and all(b.partition) for b in said.bounds if b.partition)
 
 
 def test_something_else_with_a_domain():

@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.text import cite, show
-
-Array = NDArray[np.float64]
 
 
 def from_1d(
@@ -54,40 +51,38 @@ def from_1d(
            [0. , 0. , 0.3],
            [0.5, 0. , 0. ]])
     """
-    tables = _as_marginals(marginals)
-    names = tables.domain.names
-    shares = [tables.marginal([name]) for name in names]
-    if not dependent or len(names) == 1:
-        return LowRankPMF([1.0], [share[:, None] for share in shares], tables.domain)
-    orders = [_observed_levels(share) for share in shares]
-    first = shares[0][orders[0]]
-    for name, share, order in zip(names, shares, orders, strict=True):
-        _check_permutation(names[0], first, name, share[order], tol)
-    factors = [np.eye(len(share))[:, order] for share, order in zip(shares, orders, strict=True)]
-    return LowRankPMF(first / first.sum(), factors, tables.domain)
-
-
-def _observed_levels(share: Array) -> NDArray[np.intp]:
-    """Levels of positive probability, the rarest first."""
-    order = np.argsort(share, kind="stable")
-    return order[share[order] > 0.0]
-
-
-def _check_permutation(first: str, wanted: Array, name: str, found: Array, tol: float) -> None:
-    """Refuse distributions that are no unique permutation of each other."""
-    if len(found) != len(wanted) or np.abs(found - wanted).max() > tol:
-        raise ValueError(
-            f"{cite(first)} and {cite(name)} cannot determine each other: their probabilities, in "
-            f"order, are {show(wanted.round(6).tolist())} and {show(found.round(6).tolist())}. "
-            "Raise tol if that is sampling noise."
+    if isinstance(marginals, Mapping):
+        singles = {(name,): table for name, table in marginals.items()}
+        marginals = Marginals.from_tables(singles)
+    if not isinstance(marginals, Marginals):
+        raise TypeError(
+            f"from_1d takes Marginals or a mapping such as {{'a': [0.3, 0.7]}}, got "
+            f"{type(marginals).__name__}."
         )
-    close = np.flatnonzero(np.diff(found) <= tol)
-    if len(close):
-        raise ValueError(
-            f"Two levels of {cite(name)} have the same probability, {found[close[0]]:.6g}: which "
-            "level of the others goes with which cannot be told from single variables. Give a "
-            "table of pairs."
-        )
+    domain = marginals.domain
+    shares = {name: marginals.marginal([name]) for name in domain.names}
+    if not dependent or len(domain) == 1:
+        return LowRankPMF([1.0], [share[:, None] for share in shares.values()], domain)
+    first, *_ = domain.names
+    orders = {name: np.argsort(share, kind="stable") for name, share in shares.items()}
+    orders = {name: order[shares[name][order] > 0.0] for name, order in orders.items()}
+    weights = shares[first][orders[first]]
+    for name, order in orders.items():
+        sizes = shares[name][order]
+        if len(sizes) != len(weights) or np.abs(sizes - weights).max() > tol:
+            one, other = (show(numbers.round(6).tolist()) for numbers in (weights, sizes))
+            raise ValueError(
+                f"{cite(first)} and {cite(name)} cannot determine each other: their probabilities, "
+                f"in order, are {one} and {other}. Raise tol if that is sampling noise."
+            )
+        if len(close := np.flatnonzero(np.diff(sizes) <= tol)):
+            raise ValueError(
+                f"Two levels of {cite(name)} have the same probability, {sizes[close[0]]:.6g}: "
+                "which level of the others goes with which cannot be told from single variables. "
+                "Give a table of pairs."
+            )
+    factors = [np.eye(len(shares[name]))[:, order] for name, order in orders.items()]
+    return LowRankPMF(weights / weights.sum(), factors, domain)
 
 
 def from_pairs(marginals: Marginals | Mapping[Any, Any], given: str) -> LowRankPMF:
@@ -120,38 +115,18 @@ def from_pairs(marginals: Marginals | Mapping[Any, Any], given: str) -> LowRankP
     0.2
     """
     tables = marginals if isinstance(marginals, Marginals) else Marginals.from_tables(marginals)
-    center = tables.domain.index(given)
     weights = tables.marginal([given])
     alive = weights > 0.0
     factors = []
-    for n, name in enumerate(tables.domain.names):
-        if n == center:
+    for name in tables.domain.names:
+        if name == given:
             factors.append(np.eye(len(weights))[:, alive])
             continue
         pair = tables.marginal([name, given])[:, alive]
-        factors.append(_conditionals(pair, name, given))
+        if not pair.sum(axis=0).all():
+            raise ValueError(
+                f"The table of {cite(name)} and {cite(given)} has no records at a level of "
+                f"{cite(given)} that other tables have: the tables disagree."
+            )
+        factors.append(pair / pair.sum(axis=0))
     return LowRankPMF(weights[alive], factors, tables.domain)
-
-
-def _conditionals(pair: Array, name: str, given: str) -> Array:
-    """Conditional distributions from a table of a pair."""
-    total = pair.sum(axis=0)
-    if not total.all():
-        raise ValueError(
-            f"The table of {cite(name)} and {cite(given)} has no records at a level of "
-            f"{cite(given)} that other tables have: the tables disagree."
-        )
-    columns: Array = pair / total
-    return columns
-
-
-def _as_marginals(marginals: Marginals | Mapping[str, Any]) -> Marginals:
-    """Tables, also from a mapping of names to counts or shares."""
-    if isinstance(marginals, Marginals):
-        return marginals
-    if not isinstance(marginals, Mapping):
-        raise TypeError(
-            f"from_1d takes Marginals or a mapping such as {{'a': [0.3, 0.7]}}, got "
-            f"{type(marginals).__name__}."
-        )
-    return Marginals.from_tables({(name,): table for name, table in marginals.items()})
