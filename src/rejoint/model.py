@@ -137,17 +137,8 @@ class Model:
         return cls(layout, np.array(weights, dtype=np.float64), np.vstack(arrays))
 
     @classmethod
-    def draw(
-        cls,
-        shares: Iterable[FloatArray],
-        rank: int,
-        rng: np.random.Generator,
-        least: float = 0.1,
-    ) -> "Model":
+    def draw(cls, shares: Iterable[FloatArray], rank: int, rng: np.random.Generator) -> "Model":
         """Draw a model of even weights, its columns around the shares of each variable.
-
-        Columns of I levels are of a Dirichlet distribution with ``I`` times the shares, and at
-        ``least`` this much, so that a level that was never seen may still be drawn.
 
         Examples
         --------
@@ -158,7 +149,8 @@ class Model:
         given = list(shares)
         layout = Layout(tuple(len(share) for share in given))
         sizes = layout.expand(np.asarray(layout.levels))
-        spreads = np.maximum(sizes * np.concatenate(given), least)
+        # At least 0.1, so that a level that was never seen may still be drawn.
+        spreads = np.maximum(sizes * np.concatenate(given), 0.1)
         # Numbers are drawn variable by variable and class by class.
         first = layout.expand(layout.offsets[:-1])
         begin = first * (rank - 1) + np.arange(layout.size)

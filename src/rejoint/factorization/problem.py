@@ -423,7 +423,8 @@ def random_model(problem: TableProblem, rank: int, rng: np.random.Generator) -> 
     They are no more concentrated on few levels than uniform columns: rare levels would be nearly 0
     or 1. Classes from triples of mushrooms, 6 splits: 2.2 % wrong in place of 3.0 % (uniform: 2.6).
     """
-    return Model.draw(own_shares(problem), rank, rng, least=1.0)
+    shares = [np.maximum(share, 1.0 / len(share)) for share in own_shares(problem)]
+    return Model.draw(shares, rank, rng)
 
 
 def mix_with_independence(problem: TableProblem, model: Model, share: float = 0.3) -> Model:
