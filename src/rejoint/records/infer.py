@@ -470,7 +470,8 @@ def _read_dates(name: str, column: Column, declared: Declaration) -> Coded:
     unclear = next((x for x in coded.labels if type(x) is not int and date_part(x, "year")), None)
     if unclear is not None or not (parts or declared.levels):
         shown = show(coded.labels) if unclear is None else cite(unclear)
-        use = f"kinds={{{cite(name)}: {'nominal' if unclear is None else 'year'!r}}}"
+        other = "nominal" if unclear is None else "year"
+        use = f"kinds={{{cite(name)}: {cite(other)}}}"
         raise ValueError(
             f"Variable {cite(name)} has no {part} in {shown}: write dates as 2020-01-31, or use "
             f"{use}."
