@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.domain import Domain
+from rejoint.domain.domain import Domain, level_order
 from rejoint.io.schema import SchemaError, list_of, number, pair_of
 from rejoint.language.bind import BoundQuery
 from rejoint.language.query import Name, Query
@@ -60,7 +60,10 @@ def page_tables(pmf: LowRankPMF, *, seconds: float = PAGE_SECONDS) -> dict[str, 
     if pmf.tables is None:
         return None
     published = list_published(pmf)
-    ranges, slack = _single_ranges(pmf, published, monotonic() + seconds)
+    deadline = monotonic() + seconds
+    ranges, slack = _pair_ranges(pmf, published, deadline), 0.0
+    if ranges is None:
+        ranges, slack = _single_ranges(pmf, published, deadline)
     return {
         "published": [list(subset) for subset in published],
         "identified": pmf.tables.identified,
@@ -120,6 +123,53 @@ def _known_margins(kept: Marginals, i: int) -> Iterator[tuple[int, ...]]:
                 for cell in cells
             ):
                 yield chosen
+
+
+def _pair_ranges(
+    pmf: LowRankPMF, published: Sequence[tuple[int, ...]], deadline: float
+) -> Ranges | None:
+    """Return the ranges by pairs of variables, where the tables are exact; None where not.
+
+    The probability of a level is then one number, so that the range of a pair of levels is that of
+    either given the other: half the programs, and larger ones, so that more ranges are sharp.
+    """
+    tables = pmf.tables
+    kept = None if tables is None else tables.marginals
+    if tables is None or kept is None or tables.evidence:
+        return None
+    if kept.noisy or kept.unknown is not None or kept.rounding.any():
+        return None
+    if len({n for subset in tables.subsets for n in subset}) < len(tables.domain):
+        return None  # a variable that only moments speak of has no published shares
+    ranges: Ranges = {}
+    for a, b in combinations(range(len(pmf.domain)), 2):
+        if any({a, b} <= set(subset) for subset in published) or monotonic() > deadline:
+            continue
+        cells = [
+            tables.vectors(pmf.domain, {a: row, b: column})
+            for row in np.eye(pmf.domain.shape[a])
+            for column in np.eye(pmf.domain.shape[b])
+        ]
+        bounds = bound_answers(kept, cells)
+        if any(each.slack > 0 for each in bounds):
+            return None  # they contradict each other: a level has no one probability
+        low, high, sharp = _ends(bounds)
+        shape = pmf.domain.shape[a], pmf.domain.shape[b]
+        low, high = low.reshape(shape), high.reshape(shape)
+        for n, m, ends in ((a, b, (low.T, high.T)), (b, a, (low, high))):
+            given = _share(pmf, kept, m)
+            for i in np.flatnonzero(given > 0):
+                low_given, high_given = (np.clip(end[i] / given[i], 0.0, 1.0) for end in ends)
+                found = _plain_range(low_given, high_given, sharp)
+                ranges.setdefault(f"{m}={i}", {})[str(n)] = found
+    return ranges
+
+
+def _share(pmf: LowRankPMF, kept: Marginals, n: int) -> FloatArray:
+    """Published shares of the levels of a variable of the model, in the order of the model."""
+    name = pmf.domain.names[n]
+    [order] = level_order(kept.domain.project([name]), pmf.domain.project([name]))
+    return kept.marginal([name])[order]
 
 
 def _single_ranges(
