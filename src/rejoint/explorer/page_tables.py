@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 Likelihoods = Mapping[int, FloatArray]
 Ranges = dict[str, dict[str, Any]]
 
-#: Seconds that the ranges in a page may take when it is made.
+#: Seconds of computing that the ranges in a page may take when it is made.
 PAGE_SECONDS = 10.0
 
 #: Variables of a table with unknown cells up to which its margins are looked through.
@@ -60,7 +60,7 @@ def page_tables(pmf: LowRankPMF, *, seconds: float = PAGE_SECONDS) -> dict[str, 
     if pmf.tables is None:
         return None
     published = list_published(pmf)
-    deadline = monotonic() + seconds
+    deadline = process_time() + seconds
     ranges, slack = _pair_ranges(pmf, published, deadline), 0.0
     if ranges is None:
         ranges, slack = _single_ranges(pmf, published, deadline)
@@ -143,7 +143,7 @@ def _pair_ranges(
         return None  # a variable that only moments speak of has no published shares
     ranges: Ranges = {}
     for a, b in combinations(range(len(pmf.domain)), 2):
-        if any({a, b} <= set(subset) for subset in published) or monotonic() > deadline:
+        if any({a, b} <= set(subset) for subset in published) or process_time() > deadline:
             continue
         cells = [
             tables.vectors(pmf.domain, {a: row, b: column})
@@ -179,7 +179,7 @@ def _single_ranges(
     ranges: Ranges = {}
     slack = 0.0
     for given in _single_levels(pmf):
-        if monotonic() > deadline:
+        if process_time() > deadline:
             break
         found, own = bound_bars(pmf, given, published)
         slack = max(slack, own)
@@ -267,9 +267,9 @@ def count_bars(pmf: LowRankPMF, given: Likelihoods, *, seconds: float = 4.0) -> 
     >>> sorted(bars["0"])[:3], "1" in bars
     (['axes', 'counted', 'evidence'], False)
     """
-    end, found = monotonic() + seconds, dict[str, Any]()
+    end, found = process_time() + seconds, dict[str, Any]()
     for n, name in enumerate(pmf.domain.names):
-        if n in given or monotonic() > end:
+        if n in given or process_time() > end:
             continue
         texts = {m: pmf.domain.names[m] for m in given}
         query = Query("P", (Name(name),))
