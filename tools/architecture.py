@@ -43,7 +43,7 @@ BUDGETS = {
     "identifiability": (1_400, 2_421),
     "estimators": (3_700, 4_511),
     "kernels solver io": (2_000, 2_718),
-    "": (2_600, 3_357),
+    "": (2_600, 3_397),
 }
 
 #: What builds a FitResult: its name, or ``cls`` with a model.
