@@ -41,7 +41,7 @@ BUDGETS = {
     "estimation rank": (2_700, 3_471),
     "pmf model queries": (3_200, 4_041),
     "identifiability": (1_400, 2_421),
-    "estimators": (3_700, 4_511),
+    "estimators": (3_700, 4_512),
     "kernels solver io": (2_000, 2_718),
     "": (2_600, 3_397),
 }

@@ -688,3 +688,10 @@ def test_unknown_names(fitted):
         fitted.recommend(None, by="best")
     with pytest.raises(ValueError, match="bundle of 7 items was requested, but 6 are left"):
         fitted.bundle(None, 7)
+
+
+def test_frames_whose_columns_are_numbered(table):
+    numbered = table.set_axis(range(len(FILMS)), axis=1)
+    model = rj.JointRecommender(columns="items", policy=QUICK, random_state=0).fit(numbered)
+    assert list(model.items_) == list(range(len(FILMS)))
+    assert model.predict(numbered.iloc[:2]).shape == (2, len(FILMS))

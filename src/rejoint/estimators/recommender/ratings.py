@@ -221,7 +221,8 @@ def open_frame(X: Any) -> dict[Any, NDArray[Any]]:
     frame = nw.from_native(X, eager_only=True)
     if len(set(frame.columns)) < len(frame.columns):
         raise ValueError("X has two columns of the same name: rename one of them.")
-    return {name: frame[name].to_numpy() for name in frame.columns}
+    columns = zip(frame.columns, frame.iter_columns(), strict=True)  # frame[0] would be a row
+    return {name: column.to_numpy() for name, column in columns}
 
 
 def as_numbers(values: Any) -> FloatArray:
