@@ -57,7 +57,7 @@ def _check(
     if isinstance(codes, SparseCodes):
         if codes.levels != tuple(levels):
             raise ValueError("The codes have other numbers of levels than the model.")
-        return codes.arrays, model
+        return (codes.starts, codes.cells), model
     (check_codes if compiled is None else check_shape)(codes, levels)
     return (np.ascontiguousarray(codes),), model
 

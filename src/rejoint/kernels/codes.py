@@ -198,11 +198,6 @@ class SparseCodes:
         codes[row, self.variables] = self.codes
         return codes
 
-    @property
-    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The arrays that compiled kernels read."""
-        return self.starts, self.cells
-
 
 def _begins(levels: Sequence[int]) -> NDArray[np.int64]:
     """Where the levels of each variable begin, numbered through all variables."""

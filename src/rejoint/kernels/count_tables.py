@@ -87,7 +87,7 @@ def count(
     cells, shape = table_sizes(levels, subsets), np.asarray(levels, dtype=np.int64)
     out = np.zeros(int(cells.sum()))
     if isinstance(codes, SparseCodes):
-        tables, records = np.cumsum(cells) - cells, (*codes.arrays, codes.variables)
+        tables, records = np.cumsum(cells) - cells, (codes.starts, codes.cells, codes.variables)
         compiled.count_sparse(*records, weight, shape, sizes, members, tables, out, threads)
         return out
     if not compiled.count(np.ascontiguousarray(codes), weight, shape, sizes, members, out, threads):

@@ -16,7 +16,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.variable import EmptyCells, code_dtype
 from rejoint.messages import Message, remark
 from rejoint.records.infer import ColumnRule, Declarations
-from rejoint.text import cite, plural
+from rejoint.text import cite, plural, show
 
 #: Rows by which rules are found; of more rows, a sample of this size.
 MOST_ROWS = 200_000
@@ -91,12 +91,11 @@ def _report(rules: Mapping[str, EmptyCells]) -> None:
     """Remark once on all columns with the level."""
     groups: dict[EmptyCells, list[str]] = {}
     for name, rule in rules.items():
-        groups.setdefault(rule, []).append(cite(name))
+        groups.setdefault(rule, []).append(name)
     listed = []
     for rule, names in groups.items():
-        few = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
         labels = ", ".join(map(str, rule.levels[:4])) + ", ..." * (len(rule.levels) > 4)
-        listed.append(f"{', '.join(few)} (where {rule.parent} is {labels})")
+        listed.append(f"{show(names, 4)} (where {rule.parent} is {labels})")
     more = f"; {plural(len(listed) - 6, 'more rule')}" * (len(listed) > 6)
     text = (
         "Empty cells are the level 'does not apply' where another column says so: {columns}. "

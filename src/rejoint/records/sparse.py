@@ -54,7 +54,7 @@ def _encode(
             empty.append(name)
             continue
         else:
-            both = weights.cells if weights else (None, None)
+            both = (weights or RowWeights(rows)).cells
             mass, copies = (None if x is None else x[where] for x in both)
             rule = declarations.rule.without_names()  # cells are of few records each
             inferred = infer_variable(name, column, declared, mass, rule, copies)
