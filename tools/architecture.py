@@ -36,13 +36,13 @@ NOUNS = {"sampling", "raking", "smoothing", "unfolding"}
 BUDGETS = {
     "marginals": (2_900, 3_857),
     "factorization": (3_500, 3_921),
-    "records domain": (3_000, 4_108),
+    "records domain": (3_000, 4_107),
     "cli": (1_900, 2_760),
     "estimation rank": (2_700, 3_471),
     "pmf model queries": (3_200, 4_041),
     "identifiability": (1_400, 2_421),
     "estimators": (3_700, 4_512),
-    "kernels solver io": (2_000, 2_718),
+    "kernels solver io": (2_000, 2_715),
     "": (2_600, 3_397),
 }
 
