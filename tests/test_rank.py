@@ -16,16 +16,13 @@ from rejoint.estimation.priors import first_concentrations, make_prior
 from rejoint.estimation.starts import random_model
 from rejoint.rank.criteria import (
     RankCriterion,
-    information_criteria,
     largest_rank,
     ranks_to_try,
-    relative_entropy,
     search_ranks,
 )
 from rejoint.rank.curve import Curve, HeldOutSearch, merge_down
 from rejoint.rank.select import select_rank
 from rejoint.rank.selection import (
-    MOST_LISTED_RANKS,
     CriterionText,
     describe_selection,
 )
@@ -181,22 +178,6 @@ def test_bic_finds_a_class_that_a_prior_hides():
     assert found.table.best["bic"] == found.ranks[int(np.argmin(by_hand))]
 
 
-@given(st.floats(-1e5, -1.0), st.integers(1, 500), st.integers(30, 10**6))
-def test_information_criteria_are_ordered(value, parameters, records):
-    found = information_criteria(value, parameters, records)
-    assert found["bic"] - found["abic"] == pytest.approx(
-        parameters * np.log(24 * records / (records + 2))
-    )
-    assert found["aic"] == -2 * value + 2 * parameters
-
-
-def test_entropy_of_certain_and_of_unknown_classes(records):
-    data = InMemory.of(records)
-    even = data.center[:, None]
-    same = rj.model.Model(data.layout, np.full(4, 0.25), np.tile(even, 4))
-    assert relative_entropy(data, same)[1] == pytest.approx(0.0, abs=1e-9)
-
-
 def test_criteria_are_those_of_stepmix():
     stepmix = pytest.importorskip("stepmix")
     data = three_classes().sample(500, random_state=1)
@@ -271,82 +252,6 @@ class Points(RankCriterion):
 
     def error(self, chosen, other):
         return 0.0 if chosen == other else max(self.points[other][1], self.slack)
-
-
-spread = st.integers(-20, 20).map(lambda k: 0.3 * k - 6.0) | st.floats(-1e4, 1e4)
-numbers = spread.map(lambda x: round(x, 9))
-curves = st.dictionaries(
-    st.integers(1, 30),
-    st.tuples(numbers | st.just(-np.inf), st.floats(0, 10)),
-    min_size=1,
-    max_size=8,
-)
-
-
-@given(
-    curves,
-    st.sampled_from([0.0, 1e-3, 0.5, 20.0]),
-    st.sampled_from([1.0, -2.0, 300.0]),
-)
-def test_words_are_true_of_the_curve(points, slack, scale):
-    """Every claim of the sentence is read back and held against the scores."""
-    judge, ranks = Points(points, slack, scale), sorted(points)
-    found = search_ranks(judge, ranks, Session(np.random.default_rng(0)))
-    score = judge.scores
-    top, own = max(score.values()), score[found.rank]
-    shown = r"(-?inf|-?[\d,]+(?:\.\d+)?)"
-
-    def value(text):
-        return float(text.replace(",", ""))
-
-    if len(ranks) == 1:
-        told = re.fullmatch(
-            rf"Rank (\d+) is the only one that was tried: value {shown}\.", found.words
-        )
-        assert int(told[1]) == ranks[0]
-        assert value(told[2]) == pytest.approx(scale * own, rel=1e-4)
-        return
-    if top == -np.inf:
-        listed_ranks = re.search(r"at each of the ranks ([\d, and]+):", found.words)[1]
-        assert list(map(int, re.findall(r"\d+", listed_ranks))) == ranks
-        assert found.words.endswith(f"and rank {min(ranks)} is the smallest.")
-        return
-    claim, others = re.fullmatch(r"(.*?\.) ((?:Ranks?|All|The) .*\.)", found.words).groups()
-    if many := re.match(r"Rank \d+ of (\d+) ranks from (\d+) to (\d+) (?:has|is)", claim):
-        assert [*map(int, many.groups())] == [len(ranks), ranks[0], ranks[-1]]
-        assert len(ranks) > MOST_LISTED_RANKS
-    else:
-        tried = re.match(r"Rank \d+ of ([\d, and]+) (?:has|is)", claim)[1]
-        assert list(map(int, re.findall(r"\d+", tried))) == ranks
-    extreme = "lowest" if scale < 0 else "highest"
-    if has := re.search(rf"has the {extreme} value, {shown}\.$", claim):
-        assert own == top
-        assert value(has[1]) == pytest.approx(scale * own, rel=1e-4)
-    else:
-        near = re.search(
-            rf"is the smallest within one slack of the {extreme} value, which rank (\d+) has "
-            rf"\({shown} against {shown}\)\.$",
-            claim,
-        )
-        assert score[int(near[1])] == top > own >= top - slack
-        assert all(score[rank] < top - slack for rank in ranks if rank < found.rank)
-        mine, best = value(near[2]), value(near[3])
-        assert (best - mine) * scale > 0  # the digits shown tell them apart
-        # Both have as many decimals as the larger one needs.
-        digits = 1e-4 * abs(scale) * max(abs(own), abs(top))
-        assert [mine, best] == pytest.approx([scale * own, scale * top], rel=1e-4, abs=digits)
-    if tied := re.match(
-        r"Ranks? ([\d, and]+) cannot be distinguished from it: within one slack", others
-    ):
-        told = set(map(int, re.findall(r"\d+", tied[1])))
-    else:
-        who = "All others are" if len(ranks) > 2 else "The other is"
-        assert others == f"{who} worse by more than one slack."
-        told = set()
-    for rank in ranks:
-        if rank != found.rank:
-            # A rank that scores higher does so by no more than the slack, and an error is no less.
-            assert (rank in told) == (own - score[rank] <= judge.error(found.rank, rank))
 
 
 def test_a_rank_that_is_not_the_best_is_not_said_to_be():
@@ -492,30 +397,6 @@ def test_no_rank_beyond_what_any_joint_needs():
     assert largest_rank(InMemory.of(rj.Records.of(rows))) == 3
 
 
-class Tried(Points):
-    """A judge of any rank, that of the truth being the best."""
-
-    def __init__(self, truth):
-        super().__init__({}, 1e-3, 1.0)
-        self.truth, self.cap = truth, 10**6
-
-    def fit(self, rank):
-        return -abs(np.log(rank / self.truth))
-
-    def error(self, chosen, other):
-        return 0.0 if chosen == other else self.slack
-
-
-@given(st.integers(1, 2000))
-def test_growing_ranks_and_those_between_find_the_best(truth):
-    judge = Tried(truth)
-    found = search_ranks(judge, None, Session(np.random.default_rng(0)))
-    assert abs(found.rank - truth) <= max(0, Policy().rank_gap * truth)
-    beyond = [rank for rank in ranks_to_try(judge.cap) if rank in judge.scores and rank > truth]
-    assert len(beyond) <= Policy().flat_ranks + 1
-    assert len(found.ranks) < 40
-
-
 def test_rare_combinations_are_found():
     """Asia's rare diseases: from random classes EM takes them for noise at every rank."""
     data = rj.datasets.asia().sample(20_000, random_state=2)
@@ -658,16 +539,6 @@ def test_merging_goes_on_below_the_choice():
     assert found.choose() == 3
 
 
-def test_the_choice_is_merged_where_the_rank_above_is_too_large():
-    data = InMemory.of(three_classes().sample(2000, random_state=0))
-    found = HeldOutSearch(data, Session(np.random.default_rng(0)), Policy(largest_merged=5))
-    search_ranks(found, [1, 5, 8], found.session)
-    assert found.choose() == 5
-    found.merge_back()
-    assert found.choose() == 3
-    assert set(found.mode.logs) == {1, 2, 3, 4, 5, 8}
-
-
 def test_the_answer_is_near_that_of_the_rank_told():
     rng = np.random.default_rng(1)
     factors = [rng.dirichlet(np.ones(5), 4).T for _ in range(5)]
@@ -730,21 +601,6 @@ def test_one_class_leaves_open_how_variables_depend():
     assert given.mean() > 1.02 * alone.mean()  # equal, if chains had one class
 
 
-def test_classes_are_merged_where_a_choice_too_large_for_it_leads_by_little():
-    """A rank that can be merged, within two standard errors, may be a poor optimum."""
-    data = InMemory.of(three_classes().sample(2000, random_state=0))
-    policy = Policy(largest_merged=8)
-    found = HeldOutSearch(data, Session(np.random.default_rng(0)), policy)
-    search_ranks(found, [1, 2, 5, 8, 12], found.session)
-    noise = np.random.default_rng(0).normal(size=len(found.mode.mass))
-    noise -= found.mode.mass @ noise / found.mode.total
-    lead = 1.5 * found.mode.paired_error(noise, 0 * noise)
-    found.mode.logs[12] = found.mode.logs[5] + noise + lead
-    assert found.choose() == 12
-    found.merge_back()
-    assert set(range(2, 8)) < set(found.mode.logs)
-
-
 def test_merging_finds_the_true_number_of_classes():
     """From twice as many random classes; the held-out records prefer what is left."""
     truth = three_classes()
@@ -756,14 +612,6 @@ def test_merging_finds_the_true_number_of_classes():
     assert list(scores) == [5, 4, 3, 2, 1]
     assert scores[3] > max(scores[2], scores[1]) + 0.05
     assert scores[3] == pytest.approx(truth.log_prob(fresh).mean(), abs=0.02)
-
-
-def test_fewer_parts_judge_where_ranks_are_dear(records):
-    data, session = InMemory.of(records.take(slice(300))), Session(np.random.default_rng(0))
-    assert len(HeldOutSearch(data, session).folds) == 5
-    few = HeldOutSearch(data, session, Policy(fold_cells=2e8))
-    assert 1 <= len(few.folds) < 5
-    assert len(few.mode.mass) == sum(len(fold.mass) for fold in few.folds)
 
 
 @pytest.mark.parametrize(

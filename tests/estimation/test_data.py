@@ -67,40 +67,6 @@ def test_a_level_that_no_record_has_keeps_a_share_of_the_center():
     np.testing.assert_allclose(InMemory.of(records).center, [1.5 / 4.5, 2.5 / 4.5, 0.5 / 4.5])
 
 
-def test_rows_slice_the_stacked_factors():
-    layout = InMemory.of(random_records(0, SHAPE, 10)).layout
-    assert [layout.rows(n) for n in range(3)] == [slice(0, 2), slice(2, 5), slice(5, 7)]
-    assert layout.offsets.tolist() == [0, 2, 5, 7]
-
-
-@pytest.mark.parametrize(("rank", "count"), [(1, 4), (2, 9), (5, 24)])
-def test_free_parameters(rank, count):
-    # F columns of (1 + 2 + 1) free numbers, and F - 1 weights.
-    assert LAYOUT.parameters(rank) == count
-
-
-def test_normalize_scales_each_block_of_each_column():
-    factors = np.random.default_rng(0).random((7, 2))
-    scaled = LAYOUT.normalize(factors)
-    for n in range(3):
-        block = factors[LAYOUT.rows(n)]
-        np.testing.assert_allclose(scaled[LAYOUT.rows(n)], block / block.sum(axis=0))
-
-
-def test_softmax_is_normalized_exponentials_and_does_not_overflow():
-    logits = np.random.default_rng(0).standard_normal((7, 2))
-    np.testing.assert_allclose(LAYOUT.softmax(logits), LAYOUT.normalize(np.exp(logits)), rtol=1e-14)
-    np.testing.assert_allclose(LAYOUT.softmax(logits + 1000.0), LAYOUT.softmax(logits), rtol=1e-10)
-
-
-def test_expected_counts_stack_classes_above_levels():
-    data = InMemory.of(random_records(0, SHAPE, 10))
-    found = data.expect(Model(LAYOUT, np.full(2, 0.5), np.full((7, 2), 0.5)))
-    assert found.counts.shape == (8, 2)
-    np.testing.assert_array_equal(found.counts[0], found.classes)
-    np.testing.assert_array_equal(found.counts[1:], found.levels)
-
-
 def test_log_prob_is_that_of_the_model_of_each_record():
     data = InMemory.of(random_records(0, SHAPE, 30, missing=0.3))
     model = Model.of([0.3, 0.7], [np.full((size, 2), 1 / size) for size in SHAPE])

@@ -65,18 +65,6 @@ def test_both_are_said_and_the_joint_stays():
     np.testing.assert_allclose(after, before, atol=1e-14)
 
 
-def test_close_is_not_equal():
-    factors = random_factors(2)
-    factors[:, 1] = factors[:, 0] + 1e-5
-    assert drop([0.6, 0.4], factors)[1] == ""
-
-
-def test_the_model_given_is_not_changed():
-    model = Model(LAYOUT, np.array([0.5, 0.5]), np.full((5, 2), 0.5))
-    drop_empty(model)
-    assert model.weights.tolist() == [0.5, 0.5]
-
-
 # -- Classes that stand for less than half a record ----------------------------------------------
 
 

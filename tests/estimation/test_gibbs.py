@@ -124,15 +124,6 @@ def test_fractions_of_records_are_not_lost():
     assert 0.7 * alone < drawn.std() < 1.6 * alone
 
 
-def test_draws_lie_on_the_simplex():
-    data = InMemory.of(random_records(1, (2, 3, 1), 30, missing=0.3))
-    for d in draws_of(data, 4, 50, pseudo_count=0.05):
-        assert d.model.stacked.min() >= 0
-        assert d.model.weights.sum() == pytest.approx(1.0, abs=1e-12)
-        np.testing.assert_allclose(np.add.reduceat(d.model.factors, [0, 2, 5]), 1.0, atol=1e-12)
-        assert (d.concentrations > 0).all()
-
-
 def test_columns_of_tiny_pseudo_counts_sum_to_one():
     # 30 classes for 5 records: most columns have no counts but those of the prior.
     data = InMemory.of(random_records(1, SHAPE, 5))

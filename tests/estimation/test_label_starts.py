@@ -13,7 +13,6 @@ from rejoint.estimation.starts import (
     make_starts,
     model_from_votes,
     model_of_labels,
-    shared_labels,
 )
 
 pd = pytest.importorskip("pandas")
@@ -60,25 +59,6 @@ def test_a_smaller_number_of_starts_is_the_beginning_of_a_larger_one(rank):
 
 
 # --- votes -----------------------------------------------------------------------------------
-
-
-def test_labels_are_shared_where_one_variable_has_all_of_them():
-    domain = rj.Domain.of({"a": ["x", "y"], "b": ["y", "z", "x"], "c": ["z"]})
-    assert shared_labels(domain, 3) == ("y", "z", "x")
-    assert shared_labels(domain, 2) == ()
-    assert shared_labels(rj.Domain.of({"a": ["x", "y"], "b": ["u", "v"]}), 4) == ()
-
-
-def test_votes_are_counted_label_by_label():
-    """Worker "b" has never said "y": its column still has what the others say."""
-    table = {"a": ["x", "x", "y", "y"], "b": ["x", "x", "x", None], "c": ["x", "y", "y", "y"]}
-    data = InMemory.of(rj.Records.of(table))
-    model = model_from_votes(data, 2, np.random.default_rng(0))
-    assert is_model(data, model)
-    assert model.weights.tolist() == pytest.approx([0.5, 0.5], abs=0.1)
-    a = model.factors[:2]
-    assert a[0, 0] > 0.6
-    assert a[1, 1] > 0.6
 
 
 @pytest.mark.parametrize("form", [rj.SparseRecords.of, lambda records: records.take(slice(None))])

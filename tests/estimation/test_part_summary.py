@@ -11,7 +11,7 @@ from small_records import random_records
 import rejoint as rj
 from rejoint.estimation import estimate, part_summary
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.part_summary import MOST_PATTERNS, add_up, distinct_patterns, summarize_part
+from rejoint.estimation.part_summary import add_up, summarize_part
 
 FULL = random_records(0, (2, 2, 2, 2), 400, rank=2)
 REMARK = "No record contains both of: x0 and x3"
@@ -123,23 +123,3 @@ def test_summaries_add_up_in_any_order():
         assert sorted(found.keys) == sorted(sums[0].keys)
         np.testing.assert_array_equal(found.totals, InMemory.of(split_forms([399])).level_totals)
         assert found.patterns.tolist() == [[True] * 4]
-
-
-def test_distinct_patterns():
-    rng = np.random.default_rng(0)
-    observed = rng.random((500, 11)) < 0.5
-    observed[observed.all(axis=1), 0] = False
-    found = distinct_patterns(observed)
-    assert {tuple(row) for row in found.tolist()} == {tuple(row) for row in observed.tolist()}
-    assert len(found) == len(np.unique(observed, axis=0))
-    assert distinct_patterns(observed[:0]).shape == (0, 11)
-    observed[123] = True
-    assert distinct_patterns(observed).tolist() == [[True] * 11]
-
-
-def test_too_many_patterns_are_none():
-    codes = np.arange(MOST_PATTERNS + 1)
-    observed = (codes[:, None] >> np.arange(14)) % 2 == 0
-    observed[:, 13] = False
-    assert distinct_patterns(observed) is None
-    assert len(distinct_patterns(observed[:-1])) == MOST_PATTERNS

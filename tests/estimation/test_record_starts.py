@@ -36,22 +36,6 @@ def test_new_classes_grow_from_records_that_the_model_lacks():
         assert column[:2].argmax() == column[2:4].argmax()
 
 
-def test_missing_values_of_a_seed_take_the_variables_own_distributions():
-    data = InMemory.of(rj.Records.of({"a": ["x", "y", None], "b": [None, None, "u"]}))
-    factors = widen(data, independence(data), 6, np.random.default_rng(0)).factors
-    missing = [f for f in range(1, 6) if np.isclose(factors[0, f], data.center[0])]
-    assert np.allclose(data.layout.sums(factors), 1)
-    assert len(missing) < 5
-
-
-def test_grown_models_are_models():
-    data = InMemory.of(RECORDS)
-    model = grown_model(data, 5, Em(), np.random.default_rng(0))
-    assert model.rank == 5
-    assert model.weights.sum() == pytest.approx(1)
-    assert np.allclose(data.layout.sums(model.factors), 1)
-
-
 def test_growth_finds_rare_combinations():
     """Asia's rare diseases: the best of the grown starts is better than the best random one."""
     data = InMemory.of(rj.datasets.asia().sample(50_000, random_state=0))

@@ -52,16 +52,6 @@ def test_what_is_followed_further_does_not_depend_on_later_starts(objectives, mo
     assert promising(runs, first, most) == [k for k in twice if k in first]
 
 
-def test_only_what_is_better_than_all_before_is_followed_where_none_may_be_better():
-    assert promising(runs_of([3.0, 3.0, 2.0, 2.5, 1.0]), range(5)) == [0, 2, 4]
-
-
-def test_an_objective_that_is_not_a_number_is_left_behind():
-    nan = float("nan")
-    assert promising(runs_of([3.0, nan, nan, 2.0]), range(4)) == [0, 3]
-    assert promising(runs_of([nan, nan, 2.0]), range(3)) == [0, 2]
-
-
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["ml", "prior"])
 def test_more_starts_never_end_lower(seed, kind):

@@ -16,14 +16,13 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimation.priors import (
     Prior,
     estimate_concentrations,
-    first_concentrations,
     log_evidence_of_counts,
     log_hyperprior,
     make_prior,
 )
 from rejoint.estimation.variational import dirichlet_divergence
 from rejoint.model import Layout, Model
-from rejoint.solver import Limits, run
+from rejoint.solver import Limits
 
 SHAPE = (2, 3, 2)
 
@@ -42,13 +41,6 @@ def test_concentrations_are_those_of_largest_evidence(seed):
     best = [minimize_scalar(loss, bounds=(-2, 13), args=(n,), method="bounded").x for n in range(3)]
     # Each of those compared is larger than the one before by a fifth.
     np.testing.assert_allclose(np.log(estimate_concentrations(data, model)), best, atol=0.1)
-
-
-def test_hyperprior_peaks_at_twice_the_levels():
-    grid = np.exp(np.linspace(-2, 5, 2001))
-    assert grid[np.argmax(log_hyperprior(grid, 3))] == pytest.approx(6.0, rel=0.01)
-    data = InMemory.of(random_records(0, SHAPE, 20))
-    assert first_concentrations(data).tolist() == [4.0, 6.0, 4.0]
 
 
 def test_priors_are_centered_on_the_variables_own_distributions():
@@ -100,20 +92,6 @@ def test_bound_rises(pseudo_count, missing):
         objectives.append(state.objective)
     assert (np.diff(objectives) <= 1e-8).all()
     assert objectives[0] - objectives[-1] > 0.1
-
-
-def test_the_loop_continues_while_the_bound_rises():
-    data = InMemory.of(random_records(1, (4,) * 4, 500, rank=3))
-    found = run(Variational(), data, random_start(1, (4,) * 4, 3))
-    assert len(found.records) > 12  # the window is ten steps, and the first has no bound yet
-    assert np.isfinite(found.objective)
-
-
-def test_means_lie_on_the_simplex():
-    data = InMemory.of(random_records(1, SHAPE, 50))
-    state = Variational().init(data, random_start(1, SHAPE, 3))
-    assert state.model.weights.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(np.add.reduceat(state.model.factors, [0, 2, 5]), 1.0)
 
 
 def test_sparse_weights_empty_classes_that_are_not_needed():
