@@ -38,7 +38,7 @@ BUDGETS = {
     "factorization": (3_500, 3_921),
     "records domain": (3_000, 4_107),
     "cli": (1_900, 2_760),
-    "estimation rank": (2_700, 3_471),
+    "estimation rank": (2_700, 3_436),
     "pmf model queries": (3_200, 4_041),
     "identifiability": (1_400, 2_421),
     "estimators": (3_700, 4_512),
