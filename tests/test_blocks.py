@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
+from rejoint.estimation.blocks import Interactions
+from rejoint.estimation.data import InMemory
+from rejoint.model import Model
 from rejoint.queries.mixture import Block, BlockLayout
 
 SHAPE = (3, 2, 4, 2, 3)
@@ -338,13 +342,78 @@ def test_variables_that_depend_beyond_the_classes_are_found_and_named(followed):
     assert gain > 1.0
 
 
-def test_blocks_leave_the_rest_of_the_joint_as_it_was(followed):
+def test_classes_are_free_of_what_blocks_explain(followed):
     records, result = followed
-    flat = rj.estimate(records, rank=2, solver="bayes", blocks=False, random_state=0)
-    for names in (["q0", "amount"], ["bracket", "size"], ["q1", "change"]):
-        before, after = flat.pmf.marginal(names), result.pmf.marginal(names)
-        np.testing.assert_allclose(after, before, atol=2e-3)
-    assert result.pmf.representative == flat.pmf.representative
+    q0, q1 = (records.names.index(name) for name in ("q0", "q1"))
+    counted = np.mean((records.codes[:, [q0, q1]] == 0).all(axis=1))
+    level = records.domain["q0"].levels[0]
+    answer = result.pmf.prob({"q0": level, "q1": level})
+    assert answer == pytest.approx(counted, abs=0.01)
+    # The two classes are those of the questions, and not of amount and bracket.
+    factor = result.pmf.representative.factors[q0]
+    assert abs(factor[0, 0] - factor[0, 1]) == pytest.approx(0.5, abs=0.1)
+
+
+def local_dependence(kind, rows=3000):
+    """Three classes, and a variable that others copy or say again; the block that this makes."""
+    rng = np.random.default_rng(5)
+    group = rng.choice(3, rows, p=[0.3, 0.3, 0.4])
+    columns = {}
+    for n in range(6):
+        factor = rng.dirichlet(np.ones(3), 3)
+        height = rng.random(rows)[:, None]
+        columns[f"x{n}"] = (np.cumsum(factor, axis=1)[group] < height).sum(axis=1).clip(max=2)
+    base = columns["x0"]
+    if kind == "copy":
+        noise = rng.random(rows) < 0.1
+        columns["y"] = np.where(noise, rng.integers(0, 3, rows), base)
+    elif kind == "one-hot":
+        columns |= {f"y{k}": (base == k).astype(int) for k in range(3)}
+    else:
+        columns["y"] = np.where(base > 0, rng.integers(0, 3, rows), -1)
+    block = ["x0", *(name for name in columns if name.startswith("y"))]
+    return {name: [str(value) for value in codes] for name, codes in columns.items()}, block
+
+
+@pytest.mark.parametrize("kind", ["copy", "one-hot", "skip"])
+def test_local_dependence_is_found_and_not_explained_by_classes(kind):
+    columns, block = local_dependence(kind)
+    result = rj.estimate(columns, random_state=0)
+    assert [sorted(own) for own in result.pmf.blocks] == [sorted(block)]
+    assert result.selection.rank in (2, 3, 4)
+    assert result.selection.plan.anchors.blocks > 0.2
+    assert "held-out" in result.agreement
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_passes_allow_for_blocks_as_brute_force_does(seed):
+    """Log-probabilities and expected counts; groups of levels, and missing cells."""
+    rng = np.random.default_rng(seed)
+    layouts = [
+        BlockLayout((2, 0), (np.array([0, 1, 1, 0]), np.array([0, 1, 2]))),
+        BlockLayout((1, 4), (np.array([1, 0]), np.array([0, 1, 2]))),
+    ]
+    domain = rj.Domain.of(
+        {name: list(range(size)) for name, size in zip("abcde", SHAPE, strict=True)}
+    )
+    codes = np.array([rng.integers(-1, size, 60) for size in SHAPE]).T
+    data = InMemory.of(rj.Records(domain, codes[(codes >= 0).any(axis=1)]))
+    tables = [rng.random(layout.shape) + 0.1 for layout in layouts]
+    data = replace(data, blocks=Interactions(layouts, tables))
+    model = Model.of(rng.dirichlet(np.ones(2)), [rng.dirichlet(np.ones(k), 2).T for k in SHAPE])
+    placed = data.blocks.mixture(data.observed(model))
+    whole = placed.with_blocks(placed.blocks)
+    for factor, margin in zip(whole.factors.values(), model.parts, strict=True):
+        np.testing.assert_allclose(factor, margin, atol=3e-3)
+    pmf = rj.LowRankPMF(whole.weights, list(whole.factors.values()), domain, blocks=whole.blocks)
+    records = rj.Records(domain, data.codes)
+    np.testing.assert_allclose(data.log_prob(model), pmf.log_prob(records), atol=1e-12)
+    counts = data.expect(model)
+    posterior = pmf.classes(records) * data.weight[:, None]
+    np.testing.assert_allclose(counts.classes, posterior.sum(axis=0), atol=1e-10)
+    for n, size in enumerate(SHAPE):
+        own = [posterior[data.codes[:, n] == level].sum(axis=0) for level in range(size)]
+        np.testing.assert_allclose(counts.levels[data.layout.rows(n)], own, atol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore:Empty cells are the level")

@@ -11,28 +11,35 @@ and over all classes the block has a table between that of the records and that 
 Weights, factors, and tables with at most one member of each block are those of the mixture.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 from math import inf, prod
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-from rejoint.arrays import FloatArray, IntArray, sum_to
-from rejoint.estimation.data import InMemory
-from rejoint.estimation.pair_shift import LevelGroups, Misfit, PairTables, model_tables
+from rejoint.arrays import Codes, FloatArray, IntArray, sum_to
+from rejoint.estimation.data import Expected, InMemory
+from rejoint.estimation.folds import Fold, make_folds
+from rejoint.estimation.gibbs import Bayes
+from rejoint.estimation.pair_shift import (
+    LevelGroups,
+    Misfit,
+    PairTables,
+    count_pairs,
+    model_tables,
+)
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.model import Observed
-from rejoint.pmf.draws import choose_carried, draw_room
-from rejoint.queries.mixture import Block, BlockLayout, Mixture
+from rejoint.estimation.starts import independence, random_model
+from rejoint.model import Layout, Model, Observed
+from rejoint.pmf.draws import choose_carried
+from rejoint.queries.mixture import Block, BlockLayout, Mixture, pattern_codes
 from rejoint.queries.tables import khatri_rao
 from rejoint.text import cite
-
-if TYPE_CHECKING:
-    from rejoint.estimation.posterior_mean import Shifted
 
 #: Records that a model's table may count as: those whose evidence is compared.
 PRIOR_RECORDS = np.geomspace(0.5, 1e6, 22)
@@ -40,14 +47,33 @@ PRIOR_RECORDS = np.geomspace(0.5, 1e6, 22)
 #: Rounds of proportional fitting, and closing ones that leave the target, both at the most.
 ROUNDS, CLOSING = 30, 10
 
+#: Rounds that scale an interaction to the columns of classes, at the most, and how near they come.
+SCALINGS, SCALED = 4, 1e-2
+
+#: Ranks of the chains that take turns with searches for blocks in place, their sweeps, and parts
+#: of the records, of which one is held out.
+RANKS, SWEEPS, FOLDS = (1, 2, 4, 8), 20, 5
+
+#: Range of interactions in place: columns of classes that slightly disagree are met slowly beyond.
+ODDS = 1e-3, 1e3
+
+#: Share of a level below which how it depends on others is not known.
+LEAST_SHARE = 1e-6
+
 #: How near margins come to what they are scaled to.
 TOLERANCE = 1e-6
 
 #: Share of the records that hold each pair of a larger block, from which its pairs guide it.
 SHARE_OF_PAIRS = 0.9
 
+#: Variables by which levels of a member are grouped, at the most.
+PARTNERS = 4
+
 #: Records that must hold two variables for these to form a block.
 LEAST_RECORDS = 20.0
+
+#: Interaction of a cell, and sum that columns are divided by, at the least.
+LEAST = 1e-30
 
 _TINY = 1e-300
 
@@ -98,18 +124,18 @@ class Candidates:
         places = [self.groups.variables.index(n) for n in sorted(variables)]
         return max(self.gains.get(pair, 0.0) for pair in combinations(places, 2))
 
-    def group_rows(self, i: int, j: int, policy: Policy) -> IntArray:
-        """Group the levels of a variable by how they depend on another."""
-        counts, expected = self.pair(i, j)
+    def group_rows(self, i: int, others: Iterable[int], policy: Policy) -> IntArray:
+        """Group the levels of a variable by how they depend on those that it gains most with."""
+        by_gain = sorted(others, key=lambda j: -self.gains.get((min(i, j), max(i, j)), 0.0))
+        tables = zip(*(self.pair(i, j) for j in by_gain[:PARTNERS]), strict=True)
+        counts, expected = map(np.hstack, tables)
         return merge_rows(counts, expected, self.groups.ordered[i], self.tables.weight, policy)
 
     def layout(self, variables: Sequence[int], policy: Policy) -> BlockLayout:
         """Layout of a block that is given: each member grouped by the partner of largest gain."""
         places, groups = [self.groups.variables.index(n) for n in sorted(variables)], {}
         for i in places:
-            others = [j for j in places if j != i]
-            best = max(others, key=lambda j: self.gains.get((min(i, j), max(i, j)), 0.0))
-            groups[i] = self.group_rows(i, best, policy)
+            groups[i] = self.group_rows(i, [j for j in places if j != i], policy)
         return self.layout_of(places, groups)
 
     def layout_of(self, places: Sequence[int], groups: dict[int, IntArray]) -> BlockLayout:
@@ -158,22 +184,27 @@ def check_given(data: InMemory, blocks: Sequence[Sequence[int]], groups: LevelGr
             )
 
 
-def find_blocks(found: Candidates, room: float, policy: Policy = DEFAULT) -> list[BlockLayout]:
+def find_blocks(
+    found: Candidates, room: float, least: float, policy: Policy = DEFAULT
+) -> list[BlockLayout]:
     """Join variables by falling gain, while tables have few enough cells: each, and together."""
     records = found.tables.weight
     most_cells = float(np.clip(policy.block_cells[0] * records, *policy.block_cells[1:]))
     owner = {n: {n} for n in range(len(found.groups.variables))}
     groups: dict[int, IntArray] = {}
+    pairs = [pair for pair, gain in found.gains.items() if gain >= least]
+    partners = defaultdict[int, list[int]](list)
+    for i, j in pairs:
+        partners[i].append(j)
+        partners[j].append(i)
 
     def count_cells(members: set[int]) -> int:
         return prod(int(groups[n].max()) + 1 for n in members)
 
-    for (i, j), gain in found.gains.items():
-        if gain < policy.block_nats:
-            break
-        for n, partner in ((i, j), (j, i)):
+    for i, j in pairs:
+        for n in (i, j):
             if n not in groups:
-                groups[n] = found.group_rows(n, partner, policy)
+                groups[n] = found.group_rows(n, partners[n], policy)
         if owner[i] is owner[j]:
             continue
         together = owner[i] | owner[j]
@@ -327,133 +358,224 @@ def member_columns(layout: BlockLayout, model: Mixture) -> list[FloatArray]:
 
 
 def rake_to(table: FloatArray, margins: Sequence[FloatArray]) -> FloatArray:
-    """Scale a table to margins by iterative proportional fitting.
+    """Scale a table to margins by iterative proportional fitting."""
+    scales, _ = scale_columns(table, [margin[:, None] for margin in margins], ROUNDS)
+    return table * khatri_rao(scales, np.ones(1)).reshape(table.shape)
 
-    Examples
-    --------
-    >>> rake_to(np.full((2, 2), 0.25), [np.array([0.4, 0.6]), np.array([0.5, 0.5])])
-    array([[0.2, 0.2],
-           [0.3, 0.3]])
+
+def scale_columns(
+    interaction: FloatArray,
+    columns: Sequence[FloatArray],
+    rounds: int,
+    tolerance: float = 0.0,
+    start: Sequence[FloatArray] | None = None,
+) -> tuple[list[FloatArray], float]:
+    """Factors (k_i, F) by which a table (k_1, .., k_M) has columns as its margins in each class.
+
+    Returned as well is how far off margins were in the last of at most so many rounds.
     """
-    scaled, columns = table[..., None], [margin[:, None] for margin in margins]
-    for _ in range(ROUNDS):
-        scaled, _ = scale_margins(scaled, columns)
-    return scaled[..., 0]
+    ones, off = np.ones(columns[0].shape[1]), 0.0
+    scales = [np.ones_like(column) for column in columns] if start is None else list(start)
+    sides = [np.moveaxis(interaction, i, 0).reshape(len(own), -1) for i, own in enumerate(columns)]
+    for _ in range(rounds):
+        off = 0.0
+        for i, (side, column) in enumerate(zip(sides, columns, strict=True)):
+            sums = side @ khatri_rao(scales[:i] + scales[i + 1 :], ones)
+            off = max(off, float(np.abs(scales[i] * sums - column).max()))
+            scales[i] = np.minimum(column / np.maximum(sums, LEAST), 1.0 / LEAST)
+        if off < tolerance:
+            break
+    return scales, off
 
 
-def fit_block(layout: BlockLayout, model: Mixture, target: FloatArray) -> Block:
+def scaled_table(interaction: FloatArray, scales: Sequence[FloatArray]) -> FloatArray:
+    """Table of each class, (cells, F)."""
+    table = interaction.reshape(-1, 1) * khatri_rao(scales, np.ones(scales[0].shape[1]))
+    return np.asarray(table / np.maximum(table.sum(axis=0), _TINY))
+
+
+def fit_block(layout: BlockLayout, model: Mixture, target: FloatArray) -> tuple[Block, FloatArray]:
     """Table of a block nearest to a mixture's that has its margins in each class, and a target.
 
-    Examples
-    --------
-    >>> layout = BlockLayout((0, 1), (np.arange(2), np.arange(2)))
-    >>> even = Mixture(np.ones(1), {0: np.full((2, 1), 0.5), 1: np.full((2, 1), 0.5)})
-    >>> fit_block(layout, even, np.array([0.5, 0, 0, 0.5])).table.ravel()
-    array([0.5, 0. , 0. , 0.5])
+    The interaction that makes the one from the other is returned as well, (k_1, .., k_M).
     """
-    columns, rank = member_columns(layout, model), len(model.weights)
-    margins = [column * model.weights for column in columns]
-    wanted = rake_to(target.reshape(layout.shape), [margin.sum(axis=1) for margin in margins])
-    start = khatri_rao(columns, np.maximum(model.weights, _TINY))
-    table = start.reshape(*layout.shape, rank)
+    columns, weights = member_columns(layout, model), model.weights
+    margins = [column @ weights for column in columns]
+    wanted = rake_to(target.reshape(layout.shape), margins)
+    scales, interaction = columns, np.ones(layout.shape)
     for _ in range(ROUNDS):
-        now = table.sum(axis=-1)
-        table = table * (wanted / np.maximum(now, _TINY))[..., None]
-        table, off = scale_margins(table, margins)
+        now = interaction * (khatri_rao(scales, np.ones_like(weights)) @ weights).reshape(
+            layout.shape
+        )
+        interaction = np.maximum(interaction * wanted / np.maximum(now, _TINY), LEAST)
+        scales, off = scale_columns(interaction, columns, 1, start=scales)
         if max(off, float(np.abs(now - wanted).max())) < TOLERANCE:
             break
-    for _ in range(CLOSING):
-        table, off = scale_margins(table, margins)
-        if off < TOLERANCE:
-            break
-    shares = table.reshape(layout.size, rank)
-    total = shares.sum(axis=0)
-    return Block(layout, np.where(total > 0.0, shares / np.maximum(total, _TINY), start))
-
-
-def scale_margins(table: FloatArray, margins: Sequence[FloatArray]) -> tuple[FloatArray, float]:
-    """Scale a table (k_1, .., F) to margins (k_i, F) in turn; return how far off they were."""
-    off, axes = 0.0, range(len(margins))
-    for axis, margin in enumerate(margins):
-        sums = table.sum(axis=tuple(other for other in axes if other != axis))
-        off = max(off, float(np.abs(sums - margin).max()))
-        shape = [1] * len(margins) + [margin.shape[1]]
-        shape[axis] = len(margin)
-        table = table * (margin / np.maximum(sums, _TINY)).reshape(shape)
-    return table, off
-
-
-def with_blocks(
-    model: Mixture, layouts: Sequence[BlockLayout], targets: Sequence[FloatArray]
-) -> Mixture:
-    """The mixture with blocks; its factors become their margins, which they are nearly already."""
-    factors, blocks = dict(model.factors), list[Block]()
-    for layout, target in zip(layouts, targets, strict=True):
-        block = fit_block(layout, model, target / target.sum())
-        blocks.append(block)
-        for i, n in enumerate(layout.members):
-            share = layout.within(i, model.factors[n])
-            factors[n] = share * block.margin([n])[layout.groups[i]]
-    return Mixture(model.weights, factors, tuple(blocks))
-
-
-# --- what answers ---------------------------------------------------------------------------------
+    scales, _ = scale_columns(interaction, columns, CLOSING, TOLERANCE, scales)
+    block = Block(layout, scaled_table(interaction, scales))
+    # The interaction by which the mean class needs no scales but its columns.
+    ratios = [
+        np.where(margin > LEAST_SHARE, own @ weights / np.maximum(margin, LEAST_SHARE), 1.0)
+        for own, margin in zip(scales, margins, strict=True)
+    ]
+    shared = khatri_rao([ratio[:, None] for ratio in ratios], np.ones(1)).reshape(layout.shape)
+    return block, interaction * shared
 
 
 @dataclass(frozen=True, eq=False)
-class BlockFit:
-    """What answers, with blocks, and its draws.
+class BlockTables:
+    """What the tables of some blocks rest on.
 
     Parameters
     ----------
-    model : Mixture
-        The model with blocks.
     counts : sequence of BlockCounts
         Records of each block.
     targets : sequence of array (cells,)
         Table of each block over all classes.
     gains : sequence of float
         Nats that each gains over the classes alone.
-    draws : sequence of Mixture, optional
-        Posterior draws with blocks; None where there were none.
     """
 
-    model: Mixture
     counts: Sequence[BlockCounts] = ()
     targets: Sequence[FloatArray] = ()
     gains: Sequence[float] = ()
-    draws: Sequence[Mixture] | None = None
 
-    def follow(self, draws: Sequence[Observed]) -> "BlockFit":
-        """Give draws the blocks of the model, their tables with the noise of as many records."""
-        layouts, rng = [own.layout for own in self.counts], np.random.default_rng(0)
-        rows = len(self.model.stacked)
-        size = rows * max((draw.rank for draw in draws), default=1)
-        several = list[Mixture]()
-        for k in choose_carried(len(draws), size, len(self.model.factors)):
-            around = [
-                rng.standard_gamma((own.complete.sum() + 1.0) * target) + _TINY
-                for own, target in zip(self.counts, self.targets, strict=True)
-            ]
-            several.append(with_blocks(Mixture.of(draws[k]), layouts, around))
-        return replace(self, draws=several)
+    @classmethod
+    def of(
+        cls, data: InMemory, found: Candidates, room: float, policy: Policy, least: float = 0.0
+    ) -> "BlockTables":
+        """Find the blocks of records, or take those that are given."""
+        if policy.blocks is False:
+            return cls()
+        if policy.blocks == "auto":
+            layouts = find_blocks(found, room, max(policy.block_nats, least), policy)
+        else:
+            check_given(data, policy.blocks, found.groups)
+            layouts = [found.layout(members, policy) for members in policy.blocks]
+        model, counts = Mixture.of(found.model), [BlockCounts.of(data, own) for own in layouts]
+        gains = [found.gain(layout.members) for layout in layouts]
+        return cls(counts, [own.target(model) for own in counts], gains)
+
+    @property
+    def layouts(self) -> list[BlockLayout]:
+        """Layout of each block."""
+        return [own.layout for own in self.counts]
+
+    def places(self, groups: LevelGroups) -> list[list[int]]:
+        """Members of each block, as places among the variables of tables."""
+        return [[groups.variables.index(n) for n in own.members] for own in self.layouts]
+
+    def add_to(self, model: Model, rng: np.random.Generator | None = None) -> Mixture:
+        """The mixture with blocks; its factors become their margins, which they nearly are.
+
+        With ``rng`` tables have the noise of as many records.
+        """
+        mixture, blocks = Mixture.of(model), list[Block]()
+        for own, target in zip(self.counts, self.targets, strict=True):
+            if rng is not None:
+                target = rng.standard_gamma((own.complete.sum() + 1.0) * target) + _TINY
+            blocks.append(fit_block(own.layout, mixture, target / target.sum())[0])
+        return mixture.with_blocks(blocks)
+
+    def draw(self, draws: Sequence[Observed], model: Observed) -> list[Mixture]:
+        """Give draws the blocks of a model, so many of them as it can carry."""
+        rng, cells = np.random.default_rng(0), sum(own.size for own in self.layouts)
+        size = (len(model.stacked) + cells) * max(draw.rank for draw in draws)
+        carried = choose_carried(len(draws), size, len(model.layout.levels))
+        return [self.add_to(draws[k], rng) for k in carried]
 
 
-def add_blocks(data: InMemory, shifted: "Shifted", rank: int, policy: Policy = DEFAULT) -> BlockFit:
-    """Find the blocks of records, or take those that are given, and fit what answers to them.
+# --- blocks in place while classes are fitted -----------------------------------------------------
 
-    ``rank`` is the largest one of posterior draws, which must have room for the tables.
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """Dependence within blocks that all classes share, while weights and columns are fitted.
+
+    Classes need not explain it then. Given the class, the block has its columns as margins: the
+    M-step of EM, and the draws of a sampler, are those of independent variables.
     """
-    model = Mixture.of(shifted.model)
-    if policy.blocks is False:
-        return BlockFit(model)
-    candidates = Candidates(shifted.groups, shifted.tables, shifted.unmoved)
-    if policy.blocks == "auto":
-        layouts = find_blocks(candidates, draw_room(rank) - len(model.stacked), policy)
-    else:
-        check_given(data, policy.blocks, shifted.groups)
-        layouts = [candidates.layout(members, policy) for members in policy.blocks]
-    counts = [BlockCounts.of(data, layout) for layout in layouts]
-    targets = [own.target(Mixture.of(shifted.unmoved)) for own in counts]
-    gains = [candidates.gain(layout.members) for layout in layouts]
-    return BlockFit(with_blocks(model, layouts, targets), counts, targets, gains)
+
+    layouts: Sequence[BlockLayout]
+    tables: Sequence[FloatArray]
+
+    def codes(self, codes: Any) -> Codes:
+        """Codes of records, each block a further variable."""
+        return pattern_codes(self.layouts, codes)
+
+    def mixture(self, model: Observed) -> Mixture:
+        """The mixture with blocks: the interactions, scaled to the columns of each class."""
+        mixture, blocks = Mixture.of(model), list[Block]()
+        for layout, interaction in zip(self.layouts, self.tables, strict=True):
+            columns = member_columns(layout, mixture)
+            scales, _ = scale_columns(interaction, columns, SCALINGS, SCALED, columns)
+            blocks.append(Block(layout, scaled_table(interaction, scales)))
+        return mixture._replace(blocks=tuple(blocks))
+
+    def expand(self, model: Observed) -> Observed:
+        """The model whose further variables are the blocks."""
+        factors = self.mixture(model).record_factors()
+        return Observed(Layout(tuple(map(len, factors))), model.weights, np.vstack(factors))
+
+    def level_counts(self, found: Expected, layout: Layout) -> Expected:
+        """Counts of the levels themselves, from those of patterns."""
+        levels, first = np.array(found.levels[: layout.size]), layout.size
+        for block in self.layouts:
+            shape = [size + 1 for size in block.shape]
+            last = first + prod(shape)
+            cells, first = found.levels[first:last].reshape(*shape, -1), last
+            for i, (n, group) in enumerate(zip(block.members, block.groups, strict=True)):
+                if block.shape[i] == len(group):
+                    others = tuple(axis for axis in range(len(shape)) if axis != i)
+                    levels[layout.rows(n)] = cells.sum(axis=others)[group]
+        return found.with_levels(levels)
+
+
+def place_blocks(data: InMemory, policy: Policy = DEFAULT) -> InMemory:
+    """Data whose passes allow for the blocks that are given, or that few classes show plainly.
+
+    Short chains of growing rank and searches for blocks take turns, each with what the other has
+    found: so what a block explains is not explained by classes, and the other way around. Blocks
+    that are found stay where held-out records are more probable by them with few classes, and not
+    less probable with more.
+    """
+    rng = np.random.default_rng(0)
+    fold = next(make_folds(data, FOLDS, rng), None)
+    if policy.blocks is False or len(data.domain) < 2 or fold is None:
+        return data
+    fold = fold.limit(policy.learn_rows, policy.judge_rows, rng)
+    learn = fold.learn
+    groups = LevelGroups.of(learn.records, policy)
+    pairs = count_pairs(learn.records, groups, rng, policy)
+    for rank in RANKS:
+        model = brief_chain(learn, rank, policy)
+        least = policy.placed_nats * pairs.weight
+        tables = BlockTables.of(learn, Candidates(groups, pairs, model), inf, policy, least)
+        mixture, parts = Mixture.of(model), zip(tables.layouts, tables.targets, strict=True)
+        own = [np.clip(fit_block(layout, mixture, t)[1], *ODDS) for layout, t in parts]
+        learn = replace(learn, blocks=Interactions(tables.layouts, own) if own else None)
+    if learn.blocks is not None and policy.blocks == "auto":
+        few, many = (blocks_gain(fold, learn.blocks, rank, policy) for rank in RANKS[-2:])
+        if few < 3.0 or many < -1.0:
+            return data
+    return replace(data, blocks=learn.blocks)
+
+
+def blocks_gain(fold: Fold, blocks: Interactions, rank: int, policy: Policy) -> float:
+    """By how many standard errors blocks in place make held-out records more probable."""
+    logs = []
+    for way in (blocks, None):
+        model = brief_chain(replace(fold.learn, blocks=way), rank, policy)
+        logs.append(replace(fold.judge, blocks=way).log_prob(model))
+    gains = logs[0] - logs[1]
+    total = fold.mass @ gains
+    apart = gains - total / fold.mass.sum()
+    return float(total / np.sqrt(max(fold.spread @ apart**2, _TINY)))
+
+
+def brief_chain(data: InMemory, rank: int, policy: Policy) -> Observed:
+    """Model of the last sweep of a short chain from a random start."""
+    rng = np.random.default_rng(rank)
+    start = random_model(data, rank, rng) if rank > 1 else independence(data)
+    chain = Bayes(policy=policy).chain(data, start, rng)
+    return data.observed(next(islice(chain, SWEEPS, None)).mean)

@@ -25,6 +25,7 @@ from rejoint.model import Layout, Model, Observed
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_gap import TableGap
+from rejoint.queries.mixture import Mixture
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords
@@ -32,7 +33,7 @@ from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Report, report_nothing
 
 if TYPE_CHECKING:
-    from rejoint.estimation.blocks import BlockFit
+    from rejoint.estimation.blocks import Interactions
     from rejoint.estimation.smoothing import HiddenLevels
 
 #: Share of the cells up to which a pass over codes costs what departs from the most frequent ones.
@@ -162,18 +163,22 @@ class Data(ABC):
         return float("nan")
 
     def to_pmf(
-        self, model: Model, answer: "BlockFit | None" = None, gaps: Sequence[TableGap] = ()
+        self,
+        model: Model,
+        mixture: Mixture | None = None,
+        draws: Sequence[Mixture] | None = None,
+        gaps: Sequence[TableGap] = (),
     ) -> LowRankPMF:
         """Return the model with its labels, what answers, and posterior draws."""
         seen, domain = self.observed(model), self.domain
-        if answer is None:
+        if mixture is None:
             return LowRankPMF(seen.weights, seen.parts, domain, gaps=gaps)
-        mixture, layouts = answer.model, tuple(block.layout for block in answer.model.blocks)
         factors = list(mixture.factors.values())
         mean = LowRankPMF(mixture.weights, factors, domain, blocks=mixture.blocks)
-        if answer.draws is None:
+        if draws is None:
             return mean.sorted()._with(gaps=tuple(gaps))
-        stacks = [draw.stacked for draw in answer.draws]
+        layouts = tuple(block.layout for block in mixture.blocks)
+        stacks = [draw.stacked for draw in draws]
         kept = Draws.of_stacks(stacks, domain, LowRankPMF, layouts).to_carry()
         return LowRankPMF(seen.weights, seen.parts, domain, kept, mean, gaps)
 
@@ -189,6 +194,8 @@ class InMemory(Data):
     unmerged: BaseRecords | None = field(default=None, repr=False)
     cluster_keys: Keys | None = field(default=None, repr=False)
     hidden: "HiddenLevels | None" = None
+    #: Dependence within blocks that passes allow for; without it variables are independent.
+    blocks: "Interactions | None" = None
 
     @classmethod
     def of(cls, records: BaseRecords, threads: int | None = None) -> "InMemory":
@@ -246,17 +253,41 @@ class InMemory(Data):
     @cached_property
     def records(self) -> "InMemory":
         """The records themselves, whose levels are the observed ones."""
-        return self if self.hidden is None else replace(self, hidden=None)
+        plain = self.hidden is None and self.blocks is None
+        return self if plain else replace(self, hidden=None, blocks=None)
+
+    @property
+    def without_blocks(self) -> "InMemory":
+        """The same data for passes in which all variables are independent given the class."""
+        return self if self.blocks is None else replace(self, blocks=None)
 
     def sample(self) -> "InMemory":
         """Return the data themselves, which hold all records."""
         return self
 
+    @cached_property
+    def _kernel_codes(self) -> Any:
+        return self.codes if self.blocks is None else self.blocks.codes(self.codes)
+
+    def _kernel_model(self, model: Model) -> Observed:
+        seen = self.observed(model)
+        return seen if self.blocks is None else self.blocks.expand(seen)
+
+    def _counts(self, found: Expected) -> Expected:
+        return found if self.blocks is None else self.blocks.level_counts(found, self.layout)
+
     def log_prob(self, model: Model) -> FloatArray:
         """Log-probability of each record."""
-        seen = self.observed(model)
-        parts = (seen.weights, seen.factors, self.layout.levels, self.threads)
-        return kernels.class_log_prob(self.codes, *parts)
+        own = self._kernel_model(model)
+        parts = (own.weights, own.factors, own.layout.levels, self.threads)
+        return kernels.class_log_prob(self._kernel_codes, *parts)
+
+    def log_prob_of(self, mixture: Mixture) -> FloatArray:
+        """Log-probability of each record, by a mixture with blocks."""
+        factors, codes = mixture.of_records(self.codes)
+        levels = tuple(map(len, factors))
+        parts = (mixture.weights, np.vstack(factors), levels, self.threads)
+        return kernels.class_log_prob(codes, *parts)
 
     def alone(self) -> "InMemory":
         """Return the same data for one thread, to be used in parallel with others."""
@@ -308,12 +339,16 @@ class InMemory(Data):
 
     def pass_records(self, model: Observed) -> Expected:
         """Make one pass (E-step)."""
-        parts = (model.weights, model.factors, self.layout.levels, self.threads)
-        return Expected.of(kernels.class_pass(self.codes, self.weight, *parts))
+        own = self._kernel_model(model)
+        parts = (own.weights, own.factors, own.layout.levels, self.threads)
+        return self._counts(
+            Expected.of(kernels.class_pass(self._kernel_codes, self.weight, *parts))
+        )
 
     def draw_records(self, model: Observed, rng: np.random.Generator) -> Expected:
         """Make one pass that draws a class for each record."""
-        return draw_classes(self.codes, self.weight, model, rng, self.threads)
+        own = self._kernel_model(model)
+        return self._counts(draw_classes(self._kernel_codes, self.weight, own, rng, self.threads))
 
 
 def departing_share(codes: NDArray[np.signedinteger]) -> float:

@@ -21,11 +21,11 @@ from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.estimation.blocks import BlockFit, add_blocks
+from rejoint.estimation.blocks import place_blocks
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw, child, effective_draws, pass_cells
-from rejoint.estimation.pair_shift import Misfit, find_gaps
+from rejoint.estimation.pair_shift import find_gaps
 from rejoint.estimation.part_summary import packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import (
@@ -322,12 +322,14 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     check_memory(data, least)
     most = policy.smooth_rank if rank == "auto" else rank
     data, policy, time = smooth_data(data, smooth, most, session, policy)
+    by_chains = request.solver in ("auto", "bayes") or isinstance(request.solver, Bayes)
+    if isinstance(data, InMemory) and by_chains and rank != 1:
+        data = place_blocks(data, policy)
     small, selection, texts = data.sample(), None, list[str]()
     if rank == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank
 
-        by_chains = request.solver in ("auto", "bayes") or isinstance(request.solver, Bayes)
         with session.convert(partial(result_of_selection, plain)):
             selection = select_rank(
                 small, budget=request.budget, plan=by_chains, session=session, policy=policy
@@ -336,6 +338,8 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         rank = selection.rank
         texts.append(selection.words + describe_sample(plain))
     solver, why = choose_solver(data, rank, replace(request, policy=policy))
+    if isinstance(data, InMemory) and not isinstance(solver, Bayes):
+        data = small = data.without_blocks
     texts += [why, describe_smoothing(time) if smooth else ""]
 
     def finish(result: FitResult) -> FitResult:
@@ -594,19 +598,18 @@ def make_result(data: Data, fit: Fit, policy: Policy) -> FitResult:
         named = policy.blocks if policy.blocks != "auto" else False
         brief = replace(policy, agreement=False, blocks=named)
     model, value, dropped = drop_negligible(data, fit, policy)
-    answer, joined, gaps, words = None, None, tuple[TableGap, ...](), ""
-    records, draws = data.sample().records, fit.draws
+    answer, drawn, gaps, words, draws = None, None, tuple[TableGap, ...](), "", fit.draws
     if draws:
         answer = posterior_answer(data, fit, model, brief)
-        joined = add_blocks(records, answer, max(draw.model.rank for draw in draws), brief)
-        joined = joined.follow(spread_draws(data, draws, answer, joined.model))
-    if not interrupted:
-        shown = answer or next(shift_to_pairs(data, data.observed(model), [], []))
-        if joined is None and isinstance(policy.blocks, tuple):
-            joined = add_blocks(records, shown, model.rank, policy)
-        misfit = Misfit.of(shown.tables, shown.shares(joined.model if joined else None))
-        gaps = find_gaps(records, shown.groups, shown.tables, misfit, policy)
-    pmf = data.to_pmf(model, joined, gaps)
+        drawn = answer.blocks.draw(spread_draws(data, draws, answer), answer.model)
+    elif not interrupted:
+        given = policy if isinstance(policy.blocks, tuple) else replace(policy, blocks=False)
+        answer = next(shift_to_pairs(data, data.observed(model), [], [], given))
+    if answer is not None and not interrupted:
+        records = data.sample().records
+        gaps = find_gaps(records, answer.groups, answer.tables, answer.misfit, policy)
+    mixture = answer.mixture if answer is not None and (draws or answer.blocks.counts) else None
+    pmf = data.to_pmf(model, mixture, drawn, gaps)
     if fit.length:
         seen = [data.observed(draw.model) for draw in draws]
         chains = [seen[k : k + fit.length] for k in range(0, len(seen), fit.length)]
@@ -619,7 +622,7 @@ def make_result(data: Data, fit: Fit, policy: Policy) -> FitResult:
         f"Log-likelihood {value:,.2f} of {plural(round(data.total), 'record')}",
         best=fit.best,
         more=join_messages([dropped, fit.text, words]),
-        agreement="" if interrupted else describe_agreement(answer, gaps, joined, pmf, policy),
+        agreement="" if interrupted else describe_agreement(answer, fit.plan, gaps, pmf, policy),
         log_likelihood=value,
         records=float(data.total),
     )
@@ -733,8 +736,8 @@ def drop_empty(
 
 def describe_agreement(
     answer: Shifted | None,
+    plan: "AnswerPlan | None",
     gaps: Sequence[TableGap],
-    joined: BlockFit | None,
     pmf: LowRankPMF,
     policy: Policy,
 ) -> Message:
@@ -746,7 +749,8 @@ def describe_agreement(
     elif answer is not None and answer.target is not None:
         far = f"{answer.distance:.3f} of their mass, on average"
         texts.append(f"Answers were moved {towards} ({far}).")
-    texts.append(describe_blocks(pmf.blocks, joined.gains if joined else ()))
+    gain = None if plan is None else plan.anchors.blocks
+    texts.append(describe_blocks(pmf.blocks, answer.blocks.gains if answer else (), gain))
     if gaps:
         texts.append(gaps[0].text)
     if len(gaps) > 1:
@@ -759,7 +763,9 @@ def describe_agreement(
 SAID_BLOCKS = 3
 
 
-def describe_blocks(blocks: Sequence[Sequence[str]], gains: Sequence[float]) -> str:
+def describe_blocks(
+    blocks: Sequence[Sequence[str]], gains: Sequence[float], held_out: float | None
+) -> str:
     """Name the variables that are tabulated together, those that gain most first."""
     if not blocks:
         return ""
@@ -768,6 +774,8 @@ def describe_blocks(blocks: Sequence[Sequence[str]], gains: Sequence[float]) -> 
     more = len(blocks) - SAID_BLOCKS
     others = f"; so are {plural(more, 'other group')} of variables" if more > 0 else ""
     verb = "are tabulated together: they depend on each other beyond the classes"
+    if held_out is not None:
+        verb += f", by {held_out:.2g} nats of the log-likelihood of a held-out record"
     return f"{'; '.join(texts)} {verb}{others}."
 
 

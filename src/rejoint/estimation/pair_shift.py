@@ -9,7 +9,7 @@ trusted as far as they are further from the model than by chance, and the model 
 all tables together with itself as the prior (:func:`shift`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -199,6 +199,14 @@ class PairTables:
     def weight(self) -> float:
         """Records that a table has, on average."""
         return float(self.records.sum()) / max(self.records.size - len(self.records), 1)
+
+    def without(self, groups: Iterable[Sequence[int]]) -> "PairTables":
+        """Return the tables of variables that are not in one group."""
+        owner = np.arange(len(self.layout.levels))
+        for members in groups:
+            owner[list(members)] = members[0]
+        apart = owner[:, None] != owner
+        return PairTables(self.layout, self.counts * expand_blocks(self.layout, apart))
 
     def error(self, objective: float) -> float:
         """Return NaN: the objective has no scale to compare with."""

@@ -7,11 +7,13 @@ are spread by what these tables demand.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from rejoint.arrays import FloatArray
+from rejoint.estimation.blocks import BlockTables, Candidates
 from rejoint.estimation.data import Data
 from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.pair_shift import (
@@ -27,6 +29,7 @@ from rejoint.estimation.pair_shift import (
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import Model, Observed
 from rejoint.pmf.compact import compact
+from rejoint.pmf.draws import draw_room
 from rejoint.queries.mixture import Mixture
 
 #: Rounds that scale the shares of one variable, and then the columns, of a draw.
@@ -46,10 +49,13 @@ class Anchors:
         Weight of the mean as the prior of the passes over the records, in multiples of these.
     pairs : float
         Weight of the model as its own prior while it is moved towards tables, in records.
+    blocks : float
+        By how much blocks have raised the log-likelihood of a held-out record.
     """
 
     passes: float
     pairs: float
+    blocks: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,23 +74,27 @@ class Shifted:
         What the model was moved to; None where it was not to be moved.
     distance : float
         How far: total variation of a table, on average.
-    unmoved : Observed
-        The model before.
+    blocks : BlockTables
+        Variables that depend on each other beyond the classes of the model before it was moved.
     """
 
     model: Observed
     groups: LevelGroups
     tables: PairTables
-    unmoved: Observed
+    blocks: BlockTables
     target: Target | None = None
     distance: float = 0.0
 
-    def shares(self, mixture: Mixture | None = None) -> FloatArray:
-        """All tables of two variables of the model, those within blocks of a mixture as there."""
-        groups = self.groups
+    @cached_property
+    def mixture(self) -> Mixture:
+        """The model with its blocks."""
+        return self.blocks.add_to(self.model)
+
+    @property
+    def misfit(self) -> Misfit:
+        """How far the tables of the records are from those of the model, within blocks as there."""
+        groups, mixture = self.groups, self.mixture
         layout, shares = groups.layout, model_tables(groups.merge(self.model))
-        if mixture is None:
-            return shares
         for i, j in (p for block in mixture.blocks for p in combinations(block.members, 2)):
             rows, columns = (layout.rows(groups.variables.index(n)) for n in (i, j))
             to_rows, to_columns = (
@@ -93,19 +103,18 @@ class Shifted:
             )
             table = to_rows @ mixture.tabulate([i, j]) @ to_columns.T
             shares[rows, columns], shares[columns, rows] = table, table.T
-        return shares
+        return Misfit.of(self.tables, shares)
 
-    def widening(self, variables: int, mixture: Mixture) -> FloatArray:
+    def widening(self, variables: int) -> FloatArray:
         """By how much the variance of draws of each variable must grow, (N,).
 
         What the records ask for, and what is left of the misfit of its tables, in units of what
         draws spend on these; tables within a block have their own noise.
         """
-        target, misfit = self.target, Misfit.of(self.tables, self.shares(mixture))
+        target, misfit = self.target, self.misfit
         assert target is not None
         inside = np.zeros(misfit.statistic.shape, dtype=bool)
-        for block in mixture.blocks:
-            places = [self.groups.variables.index(n) for n in block.members]
+        for places in self.blocks.places(self.groups):
             inside[np.ix_(places, places)] = True
         beyond = (self.tables.records > 0) & ~inside
         excess = np.maximum(misfit.statistic - misfit.freedom, 0.0) * beyond
@@ -148,24 +157,24 @@ def shift_to_pairs(
     records = data.sample().records
     groups = LevelGroups.of(records, policy)
     tables = count_pairs(records, groups, np.random.default_rng(0), policy)
+    room = draw_room(max((draw.rank for draw in draws), default=1)) - len(model.stacked)
+    blocks = BlockTables.of(records, Candidates(groups, tables, model), room, policy)
     if len(groups.variables) < 2 or not anchors:
-        yield Shifted(model, groups, tables, model)
+        yield Shifted(model, groups, tables, blocks)
         return
-    merged = groups.merge(model)
+    merged, tabled = groups.merge(model), tables.without(blocks.places(groups))
     before, cells = model_tables(merged), len(groups.variables) * (len(groups.variables) - 1)
-    target = Target.of(groups, tables, merged, [groups.merge(draw) for draw in draws])
+    target = Target.of(groups, tabled, merged, [groups.merge(draw) for draw in draws])
     after, steps = merged, policy.pair_steps // min(len(anchors), 2)
     for weight in anchors:
         after = shift(target.tables, merged, after, weight, steps, policy)
         moved = groups.spread(model, merged, after)
         # Total variation of a table, on average.
         distance = float(np.abs(before - model_tables(after)).sum()) / 2 / cells
-        yield Shifted(moved, groups, tables, model, target, distance)
+        yield Shifted(moved, groups, tables, blocks, target, distance)
 
 
-def spread_draws(
-    data: Data, draws: Sequence[Draw], shifted: Shifted, mixture: Mixture
-) -> list[Observed]:
+def spread_draws(data: Data, draws: Sequence[Draw], shifted: Shifted) -> list[Observed]:
     """Return the draws as far apart as the records demand.
 
     Where the model misfits, draws are too near to each other in how variables depend: weights and
@@ -178,7 +187,7 @@ def spread_draws(
     if target is None:
         return [data.observed(draw.model) for draw in draws]
     models = [draw.model for draw in draws]
-    factor = shifted.widening(len(data.layout.levels), mixture)
+    factor = shifted.widening(len(data.layout.levels))
     if (factor > 1.0).any():
         models = [resample(data, draw, factor, rng) for draw in draws]
     shares = draw_shares(data, shifted.model, len(draws), rng)

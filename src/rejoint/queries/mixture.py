@@ -251,6 +251,15 @@ class Mixture(NamedTuple):
         factors = {n: rows[..., ends[n] : ends[n + 1], :] for n in range(len(levels))}
         return cls(rows[..., 0, :], factors, split_tables(layouts, rows[..., ends[-1] :, :]))
 
+    def with_blocks(self, blocks: Iterable[Block]) -> "Mixture":
+        """Return the mixture with blocks, whose margins its factors become."""
+        factors, blocks = dict(self.factors), tuple(blocks)
+        for block in blocks:
+            for i, n in enumerate(block.members):
+                own = block.margin([n])[block.layout.groups[i]]
+                factors[n] = block.layout.within(i, factors[n]) * own
+        return Mixture(self.weights, factors, blocks)
+
     def _terms(self, vectors: Likelihoods) -> Iterator[FloatArray]:
         """Yield the probability of evidence within each class, by blocks that hold some of it."""
         alone = set(vectors)
@@ -443,28 +452,19 @@ class Mixture(NamedTuple):
     def of_records(
         self, codes: Codes | SparseCodes
     ) -> tuple[list[FloatArray], Codes | SparseCodes]:
-        """Factors and codes that give records their probability within each class.
+        """Factors and codes that give records their probability within each class."""
+        if self.blocks:
+            codes = pattern_codes([block.layout for block in self.blocks], codes)
+        return self.record_factors(), codes
 
-        Each block becomes a further variable, whose levels are the patterns of its members with
-        and without a value; what its members add to that stays with them.
-        """
+    def record_factors(self) -> list[FloatArray]:
+        """Factors of the variables, and of each block as a further one."""
         factors = [self.factors[n] for n in range(len(self.factors))]
-        if not self.blocks:
-            return factors, codes
-        table = codes.to_codes() if isinstance(codes, SparseCodes) else codes
-        columns = [np.asarray(column) for column in table.T]
         for block in self.blocks:
-            own, seen = np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=bool)
             for i, n in enumerate(block.members):
-                size, group, column = block.layout.shape[i], block.layout.groups[i], columns[n]
-                own = own * (size + 1) + np.where(column >= 0, group[column], size)
-                seen |= column >= 0
                 factors[n] = block.layout.within(i, factors[n])
-                if size == len(group):
-                    columns[n] = np.full_like(column, -1)
-            columns.append(np.where(seen, own, -1))
             factors.append(block.patterns())
-        return factors, np.column_stack(columns).astype(np.int32)
+        return factors
 
     def classes(self, codes: Codes) -> FloatArray:
         """Posterior of the classes of each record, (rows, F)."""
@@ -521,6 +521,26 @@ class Mixture(NamedTuple):
                 groups = block.layout.groups[i]
                 factors += [within[groups == k] for k in range(block.layout.shape[i])]
         return factors, places
+
+
+def pattern_codes(layouts: Iterable[BlockLayout], codes: Codes | SparseCodes) -> Codes:
+    """Codes of records with a further column for each block, the pattern of its members.
+
+    The levels of a pattern are combinations of groups and missing values. A member whose groups are
+    single levels has no value left: the pattern tells it.
+    """
+    table = codes.to_codes() if isinstance(codes, SparseCodes) else codes
+    columns = [np.asarray(column) for column in table.T]
+    for layout in layouts:
+        own, seen = np.zeros(len(table), dtype=np.int64), np.zeros(len(table), dtype=bool)
+        for n, size, group in zip(layout.members, layout.shape, layout.groups, strict=True):
+            column = columns[n]
+            own = own * (size + 1) + np.where(column >= 0, group[column], size)
+            seen |= column >= 0
+            if size == len(group):
+                columns[n] = np.full_like(column, -1)
+        columns.append(np.where(seen, own, -1))
+    return np.column_stack(columns).astype(np.int32)
 
 
 def draw_records(mixture: Mixture, n: int, rng: np.random.Generator) -> Codes:

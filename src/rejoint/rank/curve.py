@@ -449,8 +449,8 @@ def choose_anchors(
     """Choose how near what answers stays to the mean of some models, by held-out records.
 
     Of the weights of the mean the best is taken; of those of the model that is moved towards
-    tables, decreasing ones so long as the likelihood of the held-out records is not lowered. The
-    log-probabilities of these are returned as well.
+    tables, decreasing ones so long as the likelihood of the held-out records is not lowered; blocks
+    are in place. The log-probabilities of these are returned as well.
     """
     learn, judge, mass = fold.learn, fold.judge, fold.mass
     most, passes = round(policy.answer_classes[0] * members[-1].rank), policy.anchored_passes
@@ -458,15 +458,17 @@ def choose_anchors(
     logs = [judge.log_prob(mean) for mean in means]
     best = int(np.argmax([mass @ each for each in logs]))
     pairs = sorted(policy.pair_anchors, reverse=True) if policy.agreement else []
-    chosen, reached = policy.pair_anchors[0], logs[best]
+    chosen, reached, start = policy.pair_anchors[0], logs[best], logs[best]
     draws = [learn.observed(member) for member in members]
-    moved = shift_to_pairs(learn, means[best], draws, pairs, policy)
-    for weight, shifted in zip(pairs, moved, strict=False):
-        found = judge.log_prob(shifted.model)
-        if weight < pairs[0] and mass @ (found - logs[best]) < 0.0:
+    for k, shifted in enumerate(shift_to_pairs(learn, means[best], draws, pairs, policy)):
+        found = judge.log_prob_of(shifted.mixture)
+        if not k:
+            start = judge.log_prob_of(shifted.blocks.add_to(means[best]))
+        elif mass @ (found - start) < 0.0:
             break
-        chosen, reached = weight, found
-    return Anchors(weights[best], chosen * learn.total), reached
+        chosen, reached, last = pairs[k] if pairs else chosen, found, shifted.model
+    gain = mass @ (reached - judge.without_blocks.log_prob(last)) / mass.sum()
+    return Anchors(weights[best], chosen * learn.total, float(gain)), reached
 
 
 # --- merging classes ------------------------------------------------------------------------------
