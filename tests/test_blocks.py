@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.estimation.blocks import Interactions
 from rejoint.estimation.data import InMemory
+from rejoint.estimation.placed_blocks import Interactions
 from rejoint.model import Model
 from rejoint.queries.mixture import Block, BlockLayout
 
@@ -462,16 +462,9 @@ def test_blocks_that_are_named_are_taken_by_every_solver():
     assert sorted(model.pmf_.blocks[0]) == ["change", "size"]
 
 
-@pytest.mark.parametrize(
-    ("blocks", "message"),
-    [
-        ("always", "give 'auto', False, or lists of names"),
-        ([["q0"]], "two variables or more"),
-        ([["q0", "q1"], ["q1", "q2"]], "no variable is in two"),
-    ],
-)
-def test_blocks_that_make_no_sense_are_refused(blocks, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("blocks", ["always", [["q0"]], [["q0", "q1"], ["q1", "q2"]]])
+def test_blocks_that_make_no_sense_are_refused(blocks):
+    with pytest.raises(ValueError, match="lists of two names or more, no name in two of them"):
         rj.estimate(follow_up(100), 1, "ml", blocks=blocks)
     with pytest.raises(KeyError, match="No variable 'salary'"):
         rj.estimate(follow_up(100), 1, "ml", blocks=[["q0", "salary"]])

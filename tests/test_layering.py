@@ -80,7 +80,7 @@ def test_no_modules_import_each_other(tree):
 
 def test_chains_of_imports_are_short():
     figures = measure()
-    assert figures["longest import chain, top of files"] <= 21
+    assert figures["longest import chain, top of files"] <= 22
     assert figures["longest import chain, all imports"] <= 30
 
 

@@ -13,31 +13,26 @@ Weights, factors, and tables with at most one member of each block are those of 
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import combinations
 from math import inf, prod
-from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-from rejoint.arrays import Codes, FloatArray, IntArray, sum_to
-from rejoint.estimation.data import Expected, InMemory
-from rejoint.estimation.folds import Fold, make_folds
-from rejoint.estimation.gibbs import Bayes
+from rejoint.arrays import FloatArray, IntArray, sum_to
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.pair_shift import (
     LevelGroups,
     Misfit,
     PairTables,
-    count_pairs,
     model_tables,
 )
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.starts import independence, random_model
-from rejoint.model import Layout, Model, Observed
+from rejoint.model import Model, Observed
 from rejoint.pmf.draws import choose_carried
-from rejoint.queries.mixture import Block, BlockLayout, Mixture, pattern_codes
+from rejoint.queries.mixture import Block, BlockLayout, Mixture
 from rejoint.queries.tables import khatri_rao
 from rejoint.text import cite
 
@@ -46,16 +41,6 @@ PRIOR_RECORDS = np.geomspace(0.5, 1e6, 22)
 
 #: Rounds of proportional fitting, and closing ones that leave the target, both at the most.
 ROUNDS, CLOSING = 30, 10
-
-#: Rounds that scale an interaction to the columns of classes, at the most, and how near they come.
-SCALINGS, SCALED = 4, 1e-2
-
-#: Ranks of the chains that take turns with searches for blocks in place, their sweeps, and parts
-#: of the records, of which one is held out.
-RANKS, SWEEPS, FOLDS = (1, 2, 4, 8), 20, 5
-
-#: Range of interactions in place: columns of classes that slightly disagree are met slowly beyond.
-ODDS = 1e-3, 1e3
 
 #: Share of a level below which how it depends on others is not known.
 LEAST_SHARE = 1e-6
@@ -483,99 +468,3 @@ class BlockTables:
         size = (len(model.stacked) + cells) * max(draw.rank for draw in draws)
         carried = choose_carried(len(draws), size, len(model.layout.levels))
         return [self.add_to(draws[k], rng) for k in carried]
-
-
-# --- blocks in place while classes are fitted -----------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Interactions:
-    """Dependence within blocks that all classes share, while weights and columns are fitted.
-
-    Classes need not explain it then. Given the class, the block has its columns as margins: the
-    M-step of EM, and the draws of a sampler, are those of independent variables.
-    """
-
-    layouts: Sequence[BlockLayout]
-    tables: Sequence[FloatArray]
-
-    def codes(self, codes: Any) -> Codes:
-        """Codes of records, each block a further variable."""
-        return pattern_codes(self.layouts, codes)
-
-    def mixture(self, model: Observed) -> Mixture:
-        """The mixture with blocks: the interactions, scaled to the columns of each class."""
-        mixture, blocks = Mixture.of(model), list[Block]()
-        for layout, interaction in zip(self.layouts, self.tables, strict=True):
-            columns = member_columns(layout, mixture)
-            scales, _ = scale_columns(interaction, columns, SCALINGS, SCALED, columns)
-            blocks.append(Block(layout, scaled_table(interaction, scales)))
-        return mixture._replace(blocks=tuple(blocks))
-
-    def expand(self, model: Observed) -> Observed:
-        """The model whose further variables are the blocks."""
-        factors = self.mixture(model).record_factors()
-        return Observed(Layout(tuple(map(len, factors))), model.weights, np.vstack(factors))
-
-    def level_counts(self, found: Expected, layout: Layout) -> Expected:
-        """Counts of the levels themselves, from those of patterns."""
-        levels, first = np.array(found.levels[: layout.size]), layout.size
-        for block in self.layouts:
-            shape = [size + 1 for size in block.shape]
-            last = first + prod(shape)
-            cells, first = found.levels[first:last].reshape(*shape, -1), last
-            for i, (n, group) in enumerate(zip(block.members, block.groups, strict=True)):
-                if block.shape[i] == len(group):
-                    others = tuple(axis for axis in range(len(shape)) if axis != i)
-                    levels[layout.rows(n)] = cells.sum(axis=others)[group]
-        return found.with_levels(levels)
-
-
-def place_blocks(data: InMemory, policy: Policy = DEFAULT) -> InMemory:
-    """Data whose passes allow for the blocks that are given, or that few classes show plainly.
-
-    Short chains of growing rank and searches for blocks take turns, each with what the other has
-    found: so what a block explains is not explained by classes, and the other way around. Blocks
-    that are found stay where held-out records are more probable by them with few classes, and not
-    less probable with more.
-    """
-    rng = np.random.default_rng(0)
-    fold = next(make_folds(data, FOLDS, rng), None)
-    if policy.blocks is False or len(data.domain) < 2 or fold is None:
-        return data
-    fold = fold.limit(policy.learn_rows, policy.judge_rows, rng)
-    learn = fold.learn
-    groups = LevelGroups.of(learn.records, policy)
-    pairs = count_pairs(learn.records, groups, rng, policy)
-    for rank in RANKS:
-        model = brief_chain(learn, rank, policy)
-        least = policy.placed_nats * pairs.weight
-        tables = BlockTables.of(learn, Candidates(groups, pairs, model), inf, policy, least)
-        mixture, parts = Mixture.of(model), zip(tables.layouts, tables.targets, strict=True)
-        own = [np.clip(fit_block(layout, mixture, t)[1], *ODDS) for layout, t in parts]
-        learn = replace(learn, blocks=Interactions(tables.layouts, own) if own else None)
-    if learn.blocks is not None and policy.blocks == "auto":
-        few, many = (blocks_gain(fold, learn.blocks, rank, policy) for rank in RANKS[-2:])
-        if few < 3.0 or many < -1.0:
-            return data
-    return replace(data, blocks=learn.blocks)
-
-
-def blocks_gain(fold: Fold, blocks: Interactions, rank: int, policy: Policy) -> float:
-    """By how many standard errors blocks in place make held-out records more probable."""
-    logs = []
-    for way in (blocks, None):
-        model = brief_chain(replace(fold.learn, blocks=way), rank, policy)
-        logs.append(replace(fold.judge, blocks=way).log_prob(model))
-    gains = logs[0] - logs[1]
-    total = fold.mass @ gains
-    apart = gains - total / fold.mass.sum()
-    return float(total / np.sqrt(max(fold.spread @ apart**2, _TINY)))
-
-
-def brief_chain(data: InMemory, rank: int, policy: Policy) -> Observed:
-    """Model of the last sweep of a short chain from a random start."""
-    rng = np.random.default_rng(rank)
-    start = random_model(data, rank, rng) if rank > 1 else independence(data)
-    chain = Bayes(policy=policy).chain(data, start, rng)
-    return data.observed(next(islice(chain, SWEEPS, None)).mean)

@@ -33,7 +33,7 @@ from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Report, report_nothing
 
 if TYPE_CHECKING:
-    from rejoint.estimation.blocks import Interactions
+    from rejoint.estimation.placed_blocks import Interactions
     from rejoint.estimation.smoothing import HiddenLevels
 
 #: Share of the cells up to which a pass over codes costs what departs from the most frequent ones.

@@ -21,12 +21,12 @@ from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.estimation.blocks import place_blocks
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw, child, effective_draws, pass_cells
 from rejoint.estimation.pair_shift import find_gaps
 from rejoint.estimation.part_summary import packed, summarize
+from rejoint.estimation.placed_blocks import place_blocks
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import (
     Anchors,
@@ -403,6 +403,8 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{plural(round(data.total), 'record')} for {plural(parameters, 'parameter')}"
     plenty = policy.plenty_records_per_parameter
+    if isinstance(data, InMemory) and data.blocks is not None:
+        return bayes, "Bayes: variables depend on each other beyond the classes."
     if data.total / parameters >= plenty:
         return "ml", f"Maximum likelihood: {text}, {plenty:,.0f} or more for each."
     return bayes, f"Bayes: {text}, fewer than {plenty:,.0f} for each."
