@@ -57,7 +57,7 @@ def command(o: Options) -> None:
     if not o.questions and o.model == "-":
         raise click.UsageError("The model comes from stdin: give the question as an argument.")
     pmf = load(o.model)
-    is_prompt = not o.questions and sys.stdin.isatty()
+    is_prompt = not o.questions and sys.stdin is not None and sys.stdin.isatty()
     lines = o.questions
     if not lines and not is_prompt:
         lines = read_stdin().decode(errors="replace").splitlines()

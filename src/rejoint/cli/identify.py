@@ -46,7 +46,7 @@ def command(o: Options) -> None:
     model, verdict, rank = None, None, o.rank
     if o.levels is not None:
         form = "whole numbers, such as 3,3,2"
-        base = Domain.of_shape(split_numbers(f"--levels {o.levels}", o.levels, form, _size))
+        base = Domain.of_shape(split_numbers(f"--levels {o.levels}", o.levels, form, int))
     elif o.source != "-" and Path(o.source).is_dir():
         tables, _ = o.read_tables(o.source)
         base, asked = tables.domain, asked or {"subsets": tables.subsets}
@@ -94,9 +94,3 @@ def command(o: Options) -> None:
     if plan is not None:
         names = "; ".join(", ".join(subset) for subset in plan.subsets) or "none are missing"
         echo(f"Tables to add for rank {plan.rank}: {names}.")
-
-
-def _size(text: str) -> int:
-    if int(text) < 1:
-        raise ValueError
-    return int(text)

@@ -6,7 +6,6 @@ import io
 import json
 import re
 import sys
-from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -120,13 +119,9 @@ _BLOCK = 10_000  # rows written at once
 class _Terminal(io.RawIOBase):
     """Data on their way to a terminal, which gets them as text that does not steer it."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self.stream = stream
-        self.decoder = getincrementaldecoder("utf-8")("replace")
-
     def write(self, data: Any) -> int:
-        """Write bytes of text."""
-        self.stream.write(clean_text(self.decoder.decode(bytes(data))).encode())
+        """Write bytes of text; no writer of this module parts a character."""
+        sys.stdout.buffer.write(clean_text(bytes(data).decode(errors="replace")).encode())
         return len(data)
 
 
@@ -136,7 +131,7 @@ def open_output(output: str | None, signature: bytes = b"") -> Iterator[IO[bytes
     if output is None or output == "-":
         with name_if_full("standard output"):
             stream: Any = sys.stdout.buffer
-            gate: Any = _Terminal(stream) if sys.stdout.isatty() else stream
+            gate: Any = _Terminal() if sys.stdout.isatty() else stream
             yield gate
             stream.flush()
         return

@@ -6,7 +6,6 @@ total, nor a sum of 1 or 100, nor the file's own word shows to be counts or shar
 """
 
 import re
-from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
@@ -27,6 +26,7 @@ from rejoint.marginals.read.cells import (
     meaning_of,
 )
 from rejoint.marginals.read.description import OPEN, Draft, Reading, check_known
+from rejoint.marginals.unknown import Places
 from rejoint.messages import remark
 from rejoint.text import cite, plural, show
 
@@ -247,17 +247,17 @@ class _Interpretation:
         order = sorted([i, *self.axes[a].core])
         lines, k = self._lines(a, order), order.index(i)
         lines = lines[:, ~np.isnan(lines).any(axis=0)]
-        others = [j for j in range(len(order)) if j != k]
+        others = np.delete(np.arange(len(order)), k)
         is_sum = self._is_sum(a, i, self.axes[a].core)
         return is_sum or bool(self._find_members(lines, lines.sum(axis=1), k, others, deep=True))
 
     def _find_members(
-        self, lines: FloatArray, sums: FloatArray, target: int, rows: list[int], *, deep: bool
+        self, lines: FloatArray, sums: FloatArray, target: int, rows: Places, *, deep: bool
     ) -> list[int] | None:
         """Return the rows that add up to another: all, a run beside it in the file, or any."""
         error = self.error
 
-        def adds_up(members: Sequence[int]) -> bool:
+        def adds_up(members: Places) -> bool:
             off = np.abs(lines[members].sum(axis=0) - lines[target])
             slack = error * (len(members) + 1) + 1e-9 * np.abs(lines[target])
             return bool((off <= slack).all())
@@ -267,9 +267,9 @@ class _Interpretation:
             return None
         # Roundings of many lines are independent of each other.
         slack = 2.0 * error * (len(rows) + 1) * lines.shape[1] ** 0.5 + 1e-9 * abs(wanted)
-        middle = bisect(rows, target)
+        middle = int(np.searchsorted(rows, target))
         if abs(float(sums[rows].sum()) - wanted) <= slack and adds_up(rows):
-            return rows
+            return list(rows)
         for run in (rows[middle:], rows[:middle][::-1]):
             reached = np.cumsum(sums[run])
             for k in np.flatnonzero(np.abs(reached - wanted) <= slack)[:20]:
@@ -285,8 +285,8 @@ class _Interpretation:
             share = nnls(parts.T, np.ones(len(positive)))[0]
         except RuntimeError:
             return None
-        members = [rows[k] for k in np.flatnonzero(share > 0.5)]
-        return members if len(members) > 1 and adds_up(members) else None
+        members = rows[share > 0.5]
+        return list(members) if len(members) > 1 and adds_up(members) else None
 
     def _ask_about_sums(self) -> None:
         """Ask about levels that are sums of others, although no word says so."""
@@ -296,12 +296,12 @@ class _Interpretation:
             lines = self._lines(a, axis.core)
             lines = lines[:, ~np.isnan(lines).any(axis=0)]
             size = lines.sum(axis=1)
-            left = list(range(len(axis.core)))
+            left = np.arange(len(axis.core))
             order = np.argsort(-size, kind="stable").tolist()
             for rank, k in enumerate(order):
                 if len(left) < 3:
                     break
-                others = [j for j in left if j != k]
+                others = left[left != k]
                 deep = rank < _DEEPEST
                 members = self._find_members(lines, size, k, others, deep=deep)
                 if members is not None and self._is_proof(lines[k], len(members), len(order)):
