@@ -37,7 +37,7 @@ BUDGETS = {
     "marginals": (2_900, 3_857),
     "factorization": (3_500, 3_921),
     "records domain": (3_000, 4_107),
-    "cli": (1_900, 2_760),
+    "cli": (1_900, 2_752),
     "estimation rank": (2_700, 3_592),
     "pmf model queries": (3_200, 4_054),
     "identifiability": (1_400, 2_421),
