@@ -30,7 +30,7 @@ from rejoint.factorization.table_goals import contradictions, exact_goals
 from rejoint.factorization.table_policy import POLICY
 from rejoint.factorization.unfolding import FlatTables
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import Argument, Message, join_messages
+from rejoint.messages import join_messages
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
@@ -441,15 +441,10 @@ def describe_miss(result: FitResult, marginals: Marginals) -> str:
     worst = max(missed, key=missed.__getitem__)
     more = f", and {len(missed) - 1} more are missed" if len(missed) > 1 else ""
     met = not marginals.noisy and not contradictions(marginals)
-    return Message(
-        "Rank {rank} misses the tables: {distance} of the mass of ({table}) is in other cells{more}"
-        ". Leave out {argument} to {what}.",
-        rank=result.pmf.rank,
-        distance=f"{missed[worst]:.2g}",
-        table=", ".join(map(str, worst)),
-        more=more,
-        argument=Argument("rank"),
-        what="meet them with more classes" if met else "come closer to them with more classes",
+    return (
+        f"Rank {result.pmf.rank} misses the tables: {missed[worst]:.2g} of the mass of "
+        f"({', '.join(worst)}) is in other cells{more}. Leave out rank= to "
+        f"{'meet them' if met else 'come closer to them'} with more classes."
     )
 
 

@@ -105,18 +105,16 @@ class Pairs:
 
 def largest_pair_rank(subtables: Subtables) -> int:
     """Largest rank for which the blocks on the diagonal follow from the tables."""
-    known, free = known_pairs(subtables), np.array(subtables.problem.levels) - 1
-    sides = [(1, 1)]
-    for n in range(len(free)):
-        left, right = find_bridge(known, n, n)
-        sides.append((1 + int(free[left].sum()), 1 + int(free[right].sum())))
-    return min(min(side) for side in sides[1:])
+    known, free = known_pairs(subtables), np.array(subtables.problem.levels, dtype=np.intp) - 1
+    bridges = [find_bridge(known, n, n) for n in range(len(free))]
+    return min(1 + int(free[side].sum()) for bridge in bridges for side in bridge)
 
 
 def known_pairs(subtables: Subtables) -> BoolArray:
     """Which pairs of variables have a table, (N, N)."""
     size = len(subtables.problem.levels)
-    return np.array([[j != k and (j, k) in subtables for k in range(size)] for j in range(size)])
+    pairs = np.ndindex(size, size)
+    return np.array([j != k and (j, k) in subtables for j, k in pairs]).reshape(size, size)
 
 
 def find_bridge(known: BoolArray, j: int, k: int) -> tuple[list[int], list[int]]:

@@ -32,7 +32,7 @@ from rejoint.identifiability import gram_sums
 from rejoint.identifiability.gram_sums import Family, gram_stack
 from rejoint.kernels import damped_inverse
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import Argument, Message, remark
+from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.solver.checkpoint import digest
 from rejoint.text import cite, plural, show
@@ -335,13 +335,8 @@ def check_totals(marginals: Marginals) -> None:
     empty = [marginals.subsets[i] for i in np.flatnonzero(np.asarray(marginals.totals) <= 0)]
     if empty:
         raise ValueError(
-            Message(
-                "Table {table} is empty ({number} such): no record holds all of its variables at "
-                "once. Leave it out with {subsets}, or count tables of fewer variables.",
-                table=empty[0],
-                number=len(empty),
-                subsets=Argument("subsets"),
-            )
+            f"Table {empty[0]} is empty ({len(empty)} such): no record holds all of its variables "
+            "at once. Leave it out with subsets=, or count tables of fewer variables."
         )
 
 

@@ -22,8 +22,9 @@ from rejoint.text import format_number, plural
 #: Squared number of parameters times number of tables up to which models are followed.
 MOST_WORK = 20_000_000
 
-#: Rounds of the search without a larger distance after which it ends.
-PATIENCE = 9
+#: Rounds of the search without a larger distance after which it ends. Of 19 small problems 9 left
+#: one below .99 of the best of many restarts, 18 none, in 1.6 times the time.
+PATIENCE = 18
 
 #: Total variation distance below which two answers are the same.
 SAME_ANSWER = 1e-6
