@@ -97,6 +97,7 @@ figures: $(VENV)/bench.stamp  ## one sheet of figures beside stored ones, worse 
 	@$(BIN)/python benchmarks/figures.py
 
 docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
+	@rm -rf docs/reference/generated  # pages of names that are gone
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 

@@ -30,6 +30,7 @@ nitpick_ignore = [
     ("py:attr", "basis"),  # attributes that the docstring of their own class names
     ("py:attr", "bounds"),
     ("py:attr", "pmf_"),
+    ("py:func", "write_model"),
     ("py:class", "Recommendation"),
     ("py:class", "rejoint.factorization.loss.Loss"),
     ("py:mod", "rejoint.estimators.recommender.traits"),
