@@ -44,6 +44,15 @@ class Coded:
         """Return the place of the label of each cell; -1 where it is missing."""
         return np.array([*places, -1], dtype=np.int32)[self.codes]
 
+    def take(self, rows: NDArray[np.intp]) -> "Coded":
+        """Return some rows; labels that are not declared and not in them are left out."""
+        column = replace(self, codes=self.codes[rows])
+        if self.declared:
+            return column
+        used = np.bincount(column.codes + 1, minlength=len(self.labels) + 1)[1:] > 0
+        labels = tuple(label for label, is_used in zip(self.labels, used, strict=True) if is_used)
+        return replace(column, labels=labels, codes=column.mapped(np.cumsum(used) - 1))
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -58,6 +67,10 @@ class Numbers:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def take(self, rows: NDArray[np.intp]) -> "Numbers":
+        """Return some rows."""
+        return Numbers(self.values[rows], None if self.missing is None else self.missing[rows])
 
     @property
     def is_present(self) -> NDArray[np.bool_]:
