@@ -403,7 +403,8 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{plural(round(data.total), 'record')} for {plural(parameters, 'parameter')}"
     plenty = policy.plenty_records_per_parameter
-    if isinstance(data, InMemory) and data.blocks is not None:
+    placed = isinstance(data, InMemory) and data.blocks is not None
+    if data.total / parameters >= plenty and placed:
         return bayes, "Bayes: variables depend on each other beyond the classes."
     if data.total / parameters >= plenty:
         return "ml", f"Maximum likelihood: {text}, {plenty:,.0f} or more for each."
