@@ -36,7 +36,7 @@ NOUNS = {"sampling", "raking", "smoothing", "unfolding"}
 BUDGETS = {
     "marginals": (2_900, 3_857),
     "factorization": (3_500, 3_909),
-    "records domain": (3_000, 4_107),
+    "records domain": (3_000, 4_116),
     "cli": (1_900, 2_752),
     "estimation rank": (2_700, 3_593),
     "pmf model queries": (3_200, 4_054),
