@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import rejoint as rj
 from rejoint.identifiability import uniqueness_proof
+from rejoint.identifiability.fiber import Fiber
 
 certify = rj.identifiability.certify
 
@@ -171,3 +173,17 @@ def test_four_groups_of_listed_tables():
     assert found.proof.lemma == "Lemma 4 (compound)"
     assert len(found.proof.groups[-1]) == 2
     assert found.local.parameters
+
+
+def test_a_search_keeps_to_one_thread_of_blas(monkeypatch):
+    """Its matrices are small: two threads on busy cores took 25 times the CPU."""
+    seen = []
+
+    def find_nothing(fiber):
+        seen.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+        return None, "nothing was searched"
+
+    monkeypatch.setattr(Fiber, "find_other", find_nothing)
+    with threadpool_limits(2, user_api="blas"):
+        rj.identifiability.certify(rj.datasets.asia())
+    assert set(seen) == {1}

@@ -46,6 +46,7 @@ from rejoint.estimation.starts import (
     random_model,
 )
 from rejoint.identifiability.assessment import Assessment, assess_records
+from rejoint.kernels.backend import one_blas_thread
 from rejoint.messages import Argument, Message, Progress, PythonOnly, join_messages, remark
 from rejoint.model import Model
 from rejoint.pmf.counts import Counts
@@ -60,7 +61,7 @@ from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted
-from rejoint.solver.session import Report, Session, one_blas_thread
+from rejoint.solver.session import Report, Session
 from rejoint.solver.solver import Limits, Run, Stop, is_solver
 from rejoint.text import cite, plural
 

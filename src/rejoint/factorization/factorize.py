@@ -57,6 +57,7 @@ from rejoint.factorization.table_policy import POLICY
 from rejoint.factorization.unfolding import FlatTables
 from rejoint.identifiability.assessment import assess_tables
 from rejoint.identifiability.certificate import certificate_of
+from rejoint.kernels.backend import one_blas_thread
 from rejoint.marginals.compare import SAME, expected_distance
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, join_messages, remark
@@ -65,7 +66,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import OnInterrupt, interruptible
-from rejoint.solver.session import Session, one_blas_thread
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
 from rejoint.text import plural, show
 

@@ -12,6 +12,7 @@ from rejoint.identifiability.composite_view import CompositeView
 from rejoint.identifiability.fiber import Fiber, Goal
 from rejoint.identifiability.layout import Subsets, TableLayout, read_layout
 from rejoint.identifiability.uniqueness_proof import find_proof
+from rejoint.kernels.backend import one_blas_thread
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.answer_bounds import AnswerBounds, bound_answer
@@ -137,6 +138,7 @@ class Ambiguity:
         return self.verdict
 
 
+@one_blas_thread()
 def ambiguity(
     pmf: LowRankPMF,
     names: str | Sequence[str],

@@ -11,6 +11,7 @@ from rejoint.identifiability.fiber import SAME_JOINT, Fiber
 from rejoint.identifiability.jacobian import LocalIdentifiability, alike_classes, jacobian
 from rejoint.identifiability.layout import Groups, Subsets, TableLayout, read_layout
 from rejoint.identifiability.uniqueness_proof import Proof, find_proof, kruskal_rank
+from rejoint.kernels.backend import one_blas_thread
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
 from rejoint.pmf.pmf import LowRankPMF
@@ -168,6 +169,7 @@ def _numbers(positions: Sequence[int]) -> str:
     return show([f + 1 for f in positions])
 
 
+@one_blas_thread()
 def certify(
     pmf: LowRankPMF, subsets: Subsets | None = None, *, order: int | None = None
 ) -> Certificate:

@@ -36,12 +36,13 @@ from rejoint.estimators.classifier.label_likelihood import (
     minimize,
 )
 from rejoint.estimators.sklearn_input import generator, is_for_records
+from rejoint.kernels.backend import one_blas_thread
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
-from rejoint.solver.session import Report, Session, one_blas_thread
+from rejoint.solver.session import Report, Session
 from rejoint.solver.solver import Record, Run, Stop
 from rejoint.text import cite, plural
 

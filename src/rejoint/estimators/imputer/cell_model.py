@@ -36,8 +36,9 @@ from rejoint.estimators.imputer.row_completion import (
     RowCompletion,
     fit_members,
 )
+from rejoint.kernels.backend import one_blas_thread
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.solver.session import Session, one_blas_thread
+from rejoint.solver.session import Session
 from rejoint.text import cite
 
 #: Records with a value that a column needs for a learner of its own.

@@ -26,9 +26,10 @@ from rejoint.estimators.recommender.traits import (
     split_bias,
     with_data,
 )
+from rejoint.kernels.backend import one_blas_thread
 from rejoint.kernels.trait_steps import GRADES, LARGEST_LOGIT
 from rejoint.messages import Countdown
-from rejoint.solver.session import Session, one_blas_thread
+from rejoint.solver.session import Session
 
 T = TypeVar("T")
 
