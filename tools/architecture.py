@@ -35,14 +35,14 @@ NOUNS = {"sampling", "raking", "smoothing", "unfolding"}
 #: more raises the second number and says why; one that takes lines away lowers it.
 BUDGETS = {
     "marginals": (2_900, 3_857),
-    "factorization": (3_500, 3_909),
+    "factorization": (3_500, 3_910),
     "records domain": (3_000, 4_116),
     "cli": (1_900, 2_752),
-    "estimation rank": (2_700, 3_593),
+    "estimation rank": (2_700, 3_594),
     "pmf model queries": (3_200, 4_054),
-    "identifiability": (1_400, 2_421),
-    "estimators": (3_700, 4_512),
-    "kernels solver io": (2_000, 2_715),
+    "identifiability": (1_400, 2_425),
+    "estimators": (3_700, 4_515),
+    "kernels solver io": (2_000, 2_716),
     "": (2_600, 3_397),
 }
 
