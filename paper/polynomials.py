@@ -110,7 +110,7 @@ class Polynomials:
             raise ValueError(f"order must be at least 1, got {order}.")
         self.first = np.concatenate([[0], np.cumsum(codes.levels)])
         self.state = np.empty((len(codes), order - 1, self.table.shape[1]))
-        self.total = build(*codes.arrays, self.weight, self.table, order, self.state)
+        self.total = build(codes.starts, codes.cells, self.weight, self.table, order, self.state)
 
     def rows(self, n: int) -> slice:
         """Return the rows of a variable in the table."""
@@ -143,7 +143,7 @@ def symmetric_total(codes: SparseCodes, weight: Array, table: Array, order: int)
     weight = np.ascontiguousarray(weight, dtype=np.float64)
     if len(table) != sum(codes.levels) or weight.shape != (len(codes),):
         raise ValueError("table and weight must have a row for each level and record.")
-    return build(*codes.arrays, weight, table, order, None)
+    return build(codes.starts, codes.cells, weight, table, order, None)
 
 
 def build(

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint import io
 from rejoint.identifiability import model_verdict
 from rejoint.pmf import given_tables
 
@@ -334,23 +333,6 @@ def test_files_keep_the_tables(tmp_path, name):
         assert [(m.tolist(), value) for m, value in kept.unknown.sums] == [([0, 1], 9.0)]
         assert back.tables.identified == "Unique."
         np.testing.assert_array_equal(back.tables.evidence[2], [0.25, 1.0])
-
-
-def test_files_without_cells_know_what_is_published(town, tables, tmp_path):
-    named = io.fit_notes(tables=tables)
-    town.with_tables(None).save(tmp_path / "old.rejoint", notes=named)
-    back = rj.load(tmp_path / "old.rejoint")
-    assert back.ask("P(Work | Age)").basis == "published"
-    answer = back.ask("P(Age = '18-29' | Pass = Student)")
-    assert (answer.basis, answer.bounds) == ("open", None)
-    assert "without a range, because the cells of the tables are not kept" in answer.rests_on.text
-    asia = rj.datasets.asia()
-    asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}]})
-    assert rj.load(tmp_path / "asia.rejoint").tables is None
-    with pytest.raises(
-        ValueError, match="item 2 of 'tables' of its notes is 3, expected an object"
-    ):
-        asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}, 3]})
 
 
 def test_large_tables_are_kept_by_name_only(tables, monkeypatch, tmp_path):

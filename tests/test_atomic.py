@@ -88,9 +88,11 @@ def test_only_a_model_is_replaced_by_a_model(tmp_path):
         assert rj.load(path).rank == pmf.rank
 
 
-@pytest.mark.parametrize("words", [["report"], ["sample", "-n", "3"]])
-def test_a_model_is_replaced_by_a_model_only(tmp_path, words):
-    path = str(tmp_path / "model.csv")
+@pytest.mark.parametrize(
+    ("words", "name"), [(["report"], "model.html"), (["sample", "-n", "3"], "model.csv")]
+)
+def test_a_model_is_replaced_by_a_model_only(tmp_path, words, name):
+    path = str(tmp_path / name)
     rj.datasets.asia().save(path)
     done = CliRunner().invoke(main, [words[0], path, *words[1:], "-o", path])
     assert done.exit_code == 1
@@ -223,7 +225,8 @@ def write_checkpoint(folder, version):
 def check_checkpoint(folder):
     from rejoint.solver.checkpoint import Checkpoint
 
-    entry = Checkpoint(Path(folder, "fit.checkpoint"), {"rank": "3"}).get("a")
+    checkpoint = Checkpoint(Path(folder, "fit.checkpoint"), {"rank": "3"})
+    entry = checkpoint.parse("a", lambda content: content)
     assert len(set(entry["state"].tolist())) == 1
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_twins import by_twin
 from scipy import stats
-from tests.kernel_twins import by_twin
 
 from rejoint import kernels
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.kernel_twins import by_twin
+from kernel_twins import by_twin
 
 from rejoint import kernels
 from rejoint.kernels import SparseCodes

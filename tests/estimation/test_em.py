@@ -193,6 +193,7 @@ def test_missing_at_random_in_a_sample_of_more_variables():
         assert abs(pmf.marginal(name)[0] - exact) < 0.025
 
 
+@pytest.mark.filterwarnings("ignore:No record holds more than 2")
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0.0, 0.6))
 def test_order_of_records_does_not_matter(seed, rank, missing):

@@ -164,6 +164,7 @@ def test_tables_of_files_and_of_records_are_listed_by_excess_over_chance():
     assert gaps == sorted(gaps, reverse=True)
 
 
+@pytest.mark.filterwarnings("ignore:Of 30 starts")
 def test_the_page_lists_the_gaps_that_the_fit_names():
     # Half of x1 is missing where x0 is small: shares of the records that hold both are biased.
     rng = np.random.default_rng(0)

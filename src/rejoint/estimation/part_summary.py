@@ -18,6 +18,7 @@ from rejoint.estimation.policy import Policy
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
 from rejoint.records.scan import Report, Scan, pack_aside
+from rejoint.records.survey_design import no_weight_error
 from rejoint.solver.checkpoint import digest
 
 #: Rows that are probed before records are merged, and the share of distinct ones beyond which
@@ -61,6 +62,8 @@ class PartSummary:
         All records, so long as they fit into ``budget`` bytes, merged if necessary.
     budget : int
         Bytes to hold.
+    has_weight : bool
+        Whether any record, empty ones included, has a weight above zero.
     """
 
     domain: Domain
@@ -73,6 +76,7 @@ class PartSummary:
     size: int
     held: tuple[Block, ...] | None
     budget: int
+    has_weight: bool
 
     def __add__(self, other: "PartSummary") -> "PartSummary":
         keys = np.concatenate([self.keys, other.keys])
@@ -93,6 +97,7 @@ class PartSummary:
             drawn=drawn,
             patterns=patterns,
             held=merge_blocks_to_fit(held, self.domain, self.budget),
+            has_weight=self.has_weight or other.has_weight,
         )
 
     @property
@@ -179,6 +184,7 @@ def summarize_part(
         size=size,
         held=merge_blocks_to_fit(((part.codes, weight, clusters),), part.domain, budget),
         budget=budget,
+        has_weight=bool(weight.any()),
     )
 
 
@@ -227,6 +233,8 @@ def add_up(summaries: Iterable[PartSummary]) -> PartSummary:
     """The sum of summaries, of one at least."""
     parts = iter(summaries)
     total = reduce(add, parts, next(parts, None))
+    if total is not None and total.rows and not total.has_weight:
+        raise no_weight_error()
     if total is None or total.mass <= 0:
         raise ValueError(NOTHING)
     return total

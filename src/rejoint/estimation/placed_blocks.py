@@ -94,7 +94,8 @@ def place_blocks(data: InMemory, policy: Policy = DEFAULT) -> InMemory:
     """
     rng = np.random.default_rng(0)
     fold = next(make_folds(data, FOLDS, rng), None)
-    if policy.blocks is False or len(data.domain) < 2 or fold is None:
+    # A block of two variables that are all there are would leave nothing to classes.
+    if policy.blocks is False or len(data.domain) < 3 or fold is None:
         return data
     fold = fold.limit(policy.learn_rows, policy.judge_rows, rng)
     learn = fold.learn
