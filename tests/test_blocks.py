@@ -478,3 +478,19 @@ def test_models_without_local_dependence_get_no_blocks():
         factors = [rng.dirichlet(np.ones(4), 3).T for _ in range(6)]
         data = rj.LowRankPMF(rng.dirichlet(np.ones(3)), factors).sample(1500, random_state=seed)
         assert rj.estimate(data, random_state=0).pmf.blocks == ()
+
+
+@pytest.mark.filterwarnings("ignore::rejoint.Remark")
+def test_what_classes_explain_makes_no_block():
+    """With few classes the columns of mushrooms depend on each other, with some 20 they do not."""
+    try:
+        records = rj.Records.of(rj.datasets.mushroom())
+    except rj.datasets.FetchError as reason:
+        pytest.skip(str(reason))
+    rows = np.random.default_rng(0).permutation(len(records))
+    learn, other = (
+        rj.Records(records.domain, records.codes[r]) for r in (rows[:4000], rows[4000:])
+    )
+    result, flat = (rj.estimate(learn, blocks=b, random_state=0).pmf for b in ("auto", False))
+    gain = result.log_prob(other).mean() - flat.log_prob(other).mean()
+    assert gain > -0.02  # -0.17 where blocks that held-out records disprove are kept

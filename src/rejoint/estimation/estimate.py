@@ -404,12 +404,16 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{plural(round(data.total), 'record')} for {plural(parameters, 'parameter')}"
     plenty = policy.plenty_records_per_parameter
-    placed = isinstance(data, InMemory) and data.blocks is not None
-    if data.total / parameters >= plenty and placed:
+    if data.total / parameters >= plenty and has_blocks(data):
         return bayes, "Bayes: variables depend on each other beyond the classes."
     if data.total / parameters >= plenty:
         return "ml", f"Maximum likelihood: {text}, {plenty:,.0f} or more for each."
     return bayes, f"Bayes: {text}, fewer than {plenty:,.0f} for each."
+
+
+def has_blocks(data: Data) -> bool:
+    """Whether passes over the data allow for blocks."""
+    return isinstance(data, InMemory) and data.blocks is not None
 
 
 def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Model]:
@@ -601,6 +605,9 @@ def make_result(data: Data, fit: Fit, policy: Policy) -> FitResult:
         # Who gives rank one asks for independence. Where it was chosen, tables may refute it.
         named = policy.blocks if policy.blocks != "auto" else False
         brief = replace(policy, agreement=False, blocks=named)
+    elif fit.plan is not None and fit.plan.anchors.blocks < 0.0 and not has_blocks(data):
+        named = policy.blocks if policy.blocks != "auto" else False
+        brief = replace(policy, blocks=named)  # held-out records are less probable by others
     model, value, dropped = drop_negligible(data, fit, policy)
     answer, drawn, gaps, words, draws = None, None, tuple[TableGap, ...](), "", fit.draws
     if draws:

@@ -450,7 +450,8 @@ def choose_anchors(
 
     Of the weights of the mean the best is taken; of those of the model that is moved towards
     tables, decreasing ones so long as the likelihood of the held-out records is not lowered; blocks
-    are in place. The log-probabilities of these are returned as well.
+    are in place, unless these records are less probable by those that were found last. The
+    log-probabilities of these are returned as well.
     """
     learn, judge, mass = fold.learn, fold.judge, fold.mass
     most, passes = round(policy.answer_classes[0] * members[-1].rank), policy.anchored_passes
@@ -468,6 +469,9 @@ def choose_anchors(
             break
         chosen, reached, last = pairs[k] if pairs else chosen, found, shifted.model
     gain = mass @ (reached - judge.without_blocks.log_prob(last)) / mass.sum()
+    if policy.blocks == "auto" and judge.blocks is None and gain < 0.0:
+        plain, reached = choose_anchors(fold, members, weights, replace(policy, blocks=False))
+        return replace(plain, blocks=float(gain)), reached
     return Anchors(weights[best], chosen * learn.total, float(gain)), reached
 
 
