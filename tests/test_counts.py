@@ -175,6 +175,16 @@ def test_model_answers_alone_and_says_so(pmf, records, counting):
         counting.ask("P(a = nowhere | b = u)")
 
 
+@pytest.mark.filterwarnings("ignore::rejoint.Remark")
+def test_a_condition_that_no_record_meets_has_no_count():
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.choice(list(levels), 300) for levels in ("xyz", "pq", "uv"))
+    result = rj.estimate({"a": a, "b": np.where(a == "z", "p", b), "c": c}, rank=2, random_state=0)
+    text = str(result.ask("P(c = u | a, b = q)"))
+    assert "nan" not in text
+    assert text.splitlines()[4].split()[-3:-1] == ["-", "0"]
+
+
 def test_share_of_records_that_lack_a_value_is_said(records, counting):
     codes = records.codes
     may = (codes[:, 1] == 0) | (codes[:, 1] < 0)

@@ -39,7 +39,7 @@ BUDGETS = {
     "records domain": (3_000, 4_116),
     "cli": (1_900, 2_752),
     "estimation rank": (2_700, 3_608),
-    "pmf model queries": (3_200, 4_054),
+    "pmf model queries": (3_200, 4_055),
     "identifiability": (1_400, 2_425),
     "estimators": (3_700, 4_515),
     "kernels solver io": (2_000, 2_716),

@@ -187,7 +187,8 @@ def _table_cells(answer: "Answer", value: FloatArray, most: int, limits: Any) ->
         parts = (answer.counted, answer.records, answer.model)
         tables = [np.broadcast_to(np.asarray(part), value.shape).ravel() for part in parts]
         for row, counted, records, model in zip(rows, *tables, strict=False):
-            row += [format_number(counted), _format_records(records), format_number(model)]
+            shown = format_number(counted) if records else "-"  # no record meets the condition
+            row += [shown, _format_records(records), format_number(model)]
     hidden = value.size // (1 if answer.counted is not None else len(across)) - len(rows)
     more = f"... {plural(hidden, 'more row')}" if hidden else ""
     return _Grid([axis.name for axis in down] + across, rows, len(down), more)
