@@ -194,13 +194,10 @@ def reasons(done: Done) -> list[str]:
         f"{shares}. The 30 records to choose by choose nearly at random.",
         f"MUSHROOM, mean errors on the first {SOME} splits with its missing cells (stalk-root of "
         f"2,480 rows) treated otherwise: {'; '.join(changes(done))}; printed are 0.010, 0.006, "
-        f"0.002 "
-        "and 0.044. What was done with missing cells, which the paper does not say, moves these "
-        "rows "
-        f"more than anything else. Starts differ: with the rows left out, {starts}. Starts here "
-        f"have "
-        "uniform columns; columns drawn around the shares of a variable are nearly 0 or 1 for rare "
-        "levels, and fits from there end at several times the error.",
+        "0.002 and 0.044. The paper does not say what it did with missing cells. Starts differ: "
+        "with the "
+        f"rows left out, {starts}. Starts here have uniform columns, since columns drawn around "
+        "the shares of a variable are nearly 0 or 1 for rare levels.",
         "`JointClassifier` learns from records, not tables, and averages three kinds of models: "
         f"{first_sentence(rj.JointClassifier)}",
     ]

@@ -237,11 +237,9 @@ def implied_words(done: Done) -> str:
     low, middle, high = (f"{rated * q / 1e6:.1f}" for q in np.quantile(ratios, (0.25, 0.5, 0.75)))
     return (
         "The printed deviations of the averages say how many ratings the paper had: a deviation "
-        "over "
-        "random splits falls with the root of their number, and theirs are .001 to .003 where ours "
-        f"are ten times as large. That implies some {middle} million ratings of 20 movies "
-        f"(quartiles "
-        f"{low} to {high}) against {rated:,} of action here."
+        "over random splits falls with the root of their number. They imply some "
+        f"{middle} million ratings of 20 movies (quartiles {low} to {high}) against {rated:,} of "
+        "action here."
     )
 
 

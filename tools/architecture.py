@@ -38,7 +38,7 @@ BUDGETS = {
     "factorization": (3_500, 3_910),
     "records domain": (3_000, 4_116),
     "cli": (1_900, 2_752),
-    "estimation rank": (2_700, 3_608),
+    "estimation rank": (2_700, 3_607),
     "pmf model queries": (3_200, 4_055),
     "identifiability": (1_400, 2_425),
     "estimators": (3_700, 4_515),

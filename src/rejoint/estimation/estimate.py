@@ -599,14 +599,13 @@ def draw_posterior(data: Data, bayes: Bayes, fit: Fit, session: Session, policy:
 def make_result(data: Data, fit: Fit, policy: Policy) -> FitResult:
     """Make the result of what was found: its model, log-likelihood and sentences."""
     interrupted, brief = is_interrupted(fit.runs), policy
+    named = policy.blocks if policy.blocks != "auto" else False
     if interrupted:
         brief = replace(policy, anchored_passes=0, agreement=False, blocks=False)
     elif fit.plan is None and fit.best.model.rank == 1:
         # Who gives rank one asks for independence. Where it was chosen, tables may refute it.
-        named = policy.blocks if policy.blocks != "auto" else False
         brief = replace(policy, agreement=False, blocks=named)
     elif fit.plan is not None and fit.plan.anchors.blocks < 0.0 and not has_blocks(data):
-        named = policy.blocks if policy.blocks != "auto" else False
         brief = replace(policy, blocks=named)  # held-out records are less probable by others
     model, value, dropped = drop_negligible(data, fit, policy)
     answer, drawn, gaps, words, draws = None, None, tuple[TableGap, ...](), "", fit.draws
